@@ -128,14 +128,13 @@ static bool makeFilter(filter *made, uint32_t size, uint64_t eighths, uint32_t t
             left -= row[t];
             if (row[t] > row[most]) most = t;
         }
-        // With millions of taps, each weight is rounded to 0.
-        if (row[most] + left > INT16_MAX)
-            for (uint32_t t = 0; t < taps; t++) {
-                const int32_t share = left / (int32_t)(taps - t);
-                row[t] = (int16_t)(row[t] + share);
-                left -= share;
-            }
-        row[most] = (int16_t)(row[most] + left);
+        // With millions of taps, each weight is rounded to 0, and no single one can hold the rest, which is spread over all of them.
+        if (row[most] + left > INT16_MAX) {
+            for (uint64_t t = 0; t < taps; t++)
+                row[t] = (int16_t)(row[t] + (int32_t)(left * (t + 1) / taps - left * t / taps));
+        } else {
+            row[most] = (int16_t)(row[most] + left);
+        }
     }
     free(exact);
     return true;

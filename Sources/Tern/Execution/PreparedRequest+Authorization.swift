@@ -90,12 +90,14 @@ extension PreparedRequest {
     }
 
     /// Asks a credential provider. Its time counts for the total time limit, and it is cancelled when that is reached.
+    ///
+    /// - Parameter attempt: The time of the attempt that was challenged.
     func withinTotalTime(
-        _ ask: @escaping @Sendable () async throws -> Credential?
+        after attempt: Duration = .zero, _ ask: @escaping @Sendable () async throws -> Credential?
     ) async throws -> Credential? {
         let timeouts = request.timeouts(in: registry.configuration.timeouts)
         guard let total = timeouts.total else { return try await ask() }
-        let rest = max(.zero, total - timeouts.spent)
+        let rest = max(.zero, total - timeouts.spent - attempt)
         return try await withThrowingTaskGroup(of: Credential??.self) { group in
             group.addTask { .some(try await ask()) }
             group.addTask { [clock = registry.clock] in

@@ -27,7 +27,9 @@ extension RequestExecution {
         case .dropExpectation(let request):
             return try await sendAgain(request)
         case .ask(let challenge):
-            return try await answer(challenge, to: response.request, rules: &rules)
+            // The attempt that was challenged counts, once it has ended.
+            let attempt = Duration.nanoseconds(Int64(clamping: response.outcome?.metrics.activeTime ?? 0))
+            return try await answer(challenge, to: response.request, after: attempt, rules: &rules)
         }
     }
 
@@ -151,7 +153,8 @@ extension RequestExecution {
     /// Asks the policies, the URL and the credential provider, in this order, for the answer to a challenge. Returns
     /// nil if the challenge is delivered as the final response.
     private func answer(
-        _ challenge: AuthenticationChallenge, to request: PreparedRequest, rules: inout FollowUpRules
+        _ challenge: AuthenticationChallenge, to request: PreparedRequest, after attempt: Duration,
+        rules: inout FollowUpRules
     ) async throws(NetworkError) -> PreparedRequest? {
         record.registry.observe { $0.didReceive(challenge, of: AnySessionTask(record)) }
         let decision = try await request.policies?.ask(about: request.request) { policy in
@@ -165,7 +168,7 @@ extension RequestExecution {
             rules.recordAnswer(to: challenge)
             return try request.answeringChallenge(with: other)
         case .use(let chosen)?: credential = chosen
-        case .performDefault?, nil: credential = try await defaultCredential(for: challenge, request)
+        case .performDefault?, nil: credential = try await defaultCredential(for: challenge, request, after: attempt)
         }
         guard let credential else { return nil }
         let authorization: Authorization?
@@ -181,7 +184,7 @@ extension RequestExecution {
     /// Returns the credential of the proxy's or the request's URL, which answers one challenge only, or that of the
     /// provider.
     private func defaultCredential(
-        for challenge: AuthenticationChallenge, _ request: PreparedRequest
+        for challenge: AuthenticationChallenge, _ request: PreparedRequest, after attempt: Duration
     ) async throws(NetworkError) -> Credential? {
         if let own = proxyCredential(for: challenge, request) { return own }
         if let own = Credential(of: request.request.target) { return challenge.source == .server ? own : nil }
@@ -189,7 +192,7 @@ extension RequestExecution {
             return nil
         }
         do {
-            return try await request.withinTotalTime {
+            return try await request.withinTotalTime(after: attempt) {
                 try await provider.credential(for: challenge, of: request.request)
             }
         } catch {

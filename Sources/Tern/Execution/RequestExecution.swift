@@ -246,10 +246,10 @@ struct RequestExecution: Sendable {
         var mayFollow = FollowUpRules.mayFollow(response.head)
         rules.addTime(first.timeSpent)
         while mayFollow {
-            let start = MonotonicClock.nanoseconds()
+            // The time of an attempt that has not ended contains that of the caller's code.
+            let start = response.outcome == nil ? nil : MonotonicClock.nanoseconds()
             guard let next = try await nextRequest(after: &response, rules: &rules) else { break }
-            // The caller's code can have taken time.
-            rules.addTime(.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start)))
+            if let start { rules.addTime(.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start))) }
             rules.addTime(of: await response.readRest())
             // A request that waited for an equal one was answered with less time.
             rules.addTime(response.request.timeSpent - request.timeSpent)

@@ -117,7 +117,7 @@ extension Request {
             var cache = CacheChoice.useProtocol
             var isLive = false
             var isRetriedByCaller = false
-            /// A Boolean value that indicates whether a server chose the target, which has another origin than the caller's.
+            /// A Boolean value that indicates whether a server has moved the request to another origin, now or earlier (`move(to:)`).
             var hasLeftOrigin = false
             var bufferLimit: Int?
             var chunkLimit: Int?
@@ -262,7 +262,7 @@ extension Request {
         set { change { $0.isRetriedByCaller = newValue } }
     }
 
-    /// A Boolean value that indicates whether a server chose the target, which has another origin than the caller's.
+    /// A Boolean value that indicates whether a server has moved the request to another origin, now or earlier (`move(to:)`).
     var hasLeftOrigin: Bool { extras?.fields.hasLeftOrigin ?? false }
 
     /// The number of bytes of a streamed response that may wait for the reader before the connection is read no further;

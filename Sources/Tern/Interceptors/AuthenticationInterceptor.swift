@@ -38,7 +38,8 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
     /// - Parameters:
     ///   - scheme: The use and renewal of credentials.
     ///   - credential: The first credential; nil to fetch one before the first request.
-    ///   - origins: The origins that receive the credential. A request to another one is sent without it. `.all`, the default, is
+    ///   - origins: The origins that receive the credential. A request to another one is sent without it. With a text that is no
+    ///     URL, every request fails with an error of kind `.invalidRequest`. `.all`, the default, is
     ///     right only if no URL of a request comes from a server. In any case, the credential does not follow a server to another
     ///     origin: after a redirect, and in a durable transfer that the server moves.
     ///   - refreshLimit: The number of refreshes within `refreshWindow` beyond which requests fail. 5 by default.
@@ -68,6 +69,9 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         // A refresh sends requests of its own, which must not wait for the refresh.
         if RefreshScope.current.contains(ObjectIdentifier(self)) { return try await next(request) }
+        if let problem = origins.problem {
+            throw NetworkError(TransferFailure(.invalidRequest, "origins: \(problem)"), request: request)
+        }
         guard !request.hasLeftOrigin, origins.contains(request.target) else { return try await next(request) }
         // Asked without the lock, because the caller's code may use this interceptor.
         let expiring = shared.withLock { $0.state.current }.flatMap { current in

@@ -109,6 +109,9 @@ package final class UploadPipe: Sendable {
         return shared.withLock { $0.borrowedCount }
     }
 
+    /// A Boolean value that indicates whether the connection has taken all bytes.
+    package var isEmpty: Bool { shared.withLock { $0.bufferedBytes == 0 } }
+
     /// Waits for room, then adds the bytes. `accepted` is false if nothing will read them. `isStarved` is true if the
     /// transport waits for bytes and must be notified.
     package func push(_ chunk: Data) async -> (accepted: Bool, isStarved: Bool) {

@@ -158,10 +158,7 @@ extension CacheExchange {
     }
 
     private func invalidate(_ invalidation: CacheInvalidation) async {
-        let all = invalidation.forScopes(of: exchange)
-        // Here last: a look-up in the second level that began before then stores nothing here.
-        await cache.secondLevel?.remove(all.flatMap(\.keys))
-        for other in all { await store.invalidate(other) }
+        await cache.invalidate(invalidation.forScopes(of: exchange), in: store)
     }
 
     /// Returns the head with its times. The duration of the exchange is that of a clock that never jumps.

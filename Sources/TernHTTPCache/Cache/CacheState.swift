@@ -68,25 +68,36 @@ final class CacheState: Sendable {
         }
     }
 
-    /// Sets the store of a folder, and applies the invalidations that were missed while it could not be opened.
+    /// Sets the store of a folder once it has applied the invalidations that were missed while the folder could not be opened. Not
+    /// called by two at once.
     func openFolder(with store: DiskEntryStore) async {
         while true {
-            let (missed, isAll) = opening.withLock { opening in
-                if opening.missed.isEmpty, !opening.hasMissedMore { opening.store = store }
-                defer { (opening.missed, opening.hasMissedMore) = ([], false) }
+            let missed = opening.withLock { opening -> (invalidations: [CacheInvalidation], isAll: Bool)? in
+                if opening.missed.isEmpty, !opening.hasMissedMore {
+                    opening.store = store
+                    return nil
+                }
                 return (opening.missed, opening.hasMissedMore)
             }
-            if missed.isEmpty, !isAll { return }
-            if isAll { await store.removeAll() }
-            for invalidation in missed { await store.invalidate(invalidation) }
+            guard let missed else { return }
+            if missed.isAll { await store.removeAll() }
+            for invalidation in missed.invalidations { await store.invalidate(invalidation) }
+            // Those that were missed meanwhile stay for the next turn.
+            opening.withLock { opening in
+                opening.missed.removeFirst(min(missed.invalidations.count, opening.missed.count))
+                if missed.isAll { opening.hasMissedMore = false }
+            }
         }
     }
 
-    /// Notes what an unsafe request invalidates while the folder is not open.
-    func missed(_ invalidations: [CacheInvalidation]) {
+    /// Notes what an unsafe request invalidates while the folder is not open. Returns the store if it is open, which must be told.
+    func missed(_ invalidations: [CacheInvalidation]) -> (any EntryStore)? {
         opening.withLock { opening in
-            if opening.missed.count + invalidations.count > Self.missedLimit { opening.hasMissedMore = true }
-            if opening.hasMissedMore { opening.missed = [] } else { opening.missed += invalidations }
+            if let store = opening.store { return store }
+            opening.missed += invalidations
+            // Beyond the limit, everything is removed when the folder is opened.
+            if opening.missed.count > Self.missedLimit { (opening.missed, opening.hasMissedMore) = ([], true) }
+            return nil
         }
     }
 

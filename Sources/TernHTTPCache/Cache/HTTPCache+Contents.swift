@@ -108,9 +108,12 @@ extension HTTPCache {
         let store = try await openStore()
         for scope in session.tasks.cacheScopes {
             let key = CacheKey(target, trust: scope.trust, partition: scope.partition)
-            // Here last: a look-up in the second level that began before then stores nothing here.
-            let failure = await secondLevel?.remove([key])
-            try Self.check(await store.invalidate(CacheInvalidation(keys: [key], groups: [])) ?? failure)
+            let invalidation = CacheInvalidation(keys: [key], groups: [])
+            try Self.check(await store.invalidate(invalidation))
+            guard let secondLevel else { continue }
+            let failure = await secondLevel.remove([key])
+            // Once more: a look-up in the second level can have brought an outdated response back meanwhile.
+            try Self.check(await store.invalidate(invalidation) ?? failure)
         }
         try checkFolder()
     }
@@ -139,8 +142,10 @@ extension HTTPCache {
         var failure: String?
         // All of them, also after a failure.
         for partition in partitions {
-            // Here last, as in `remove(_:of:)`.
-            failure = await secondLevel?.removeAll(partition: partition) ?? failure
+            failure = await store.removeAll(partition: partition) ?? failure
+            guard let secondLevel else { continue }
+            failure = await secondLevel.removeAll(partition: partition) ?? failure
+            // Once more, as in `remove(_:of:)`.
             failure = await store.removeAll(partition: partition) ?? failure
         }
         try Self.check(failure)
@@ -152,8 +157,13 @@ extension HTTPCache {
     /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
     public nonisolated func removeAll() async throws(Failure) {
         let store = try await openStore()
-        let failure = await secondLevel?.removeAll(partition: nil)
-        try Self.check(await store.removeAll() ?? failure)
+        var failure = await store.removeAll()
+        if let secondLevel {
+            failure = await secondLevel.removeAll(partition: nil) ?? failure
+            // Once more, as in `remove(_:of:)`.
+            failure = await store.removeAll() ?? failure
+        }
+        try Self.check(failure)
         try checkFolder()
     }
 

@@ -27,18 +27,39 @@ extension HTTPCache: ExchangeCache {
             throw exchange.error(
                 .notStored, "no stored response is available, because the cache cannot open its folder")
         }
-        var response = try await exchange.send(adding: request.additions(nil, isRefresh: exchange.isRefresh))
-        let head = CacheResponse(
-            status: response.head.status, headers: response.head.headers, requestTime: now, responseTime: now)
-        if case .invalidate(let invalidation) = CachePolicy.invalidation(after: head, to: request).action {
-            let all = invalidation.forScopes(of: exchange)
-            await secondLevel?.remove(all.flatMap(\.keys))
-            shared.missed(all)
+        var response: IncomingResponse
+        do throws(NetworkError) {
+            response = try await exchange.send(adding: request.additions(nil, isRefresh: exchange.isRefresh))
+        } catch {
+            if let head = error.response { await invalidateMissed(after: head, to: exchange, request) }
+            throw error
         }
+        await invalidateMissed(after: response.head, to: exchange, request)
         let trace = TraceRecord(name: configuration.name, .forwarded(.nothingStored))
         trace.finish(.storeUnavailable, isStored: false)
         response.head = response.head.traced(by: trace)
         return response
+    }
+
+    /// Removes what an unsafe request invalidates, although the folder was not open when it began.
+    private nonisolated func invalidateMissed(
+        after head: ResponseHead, to exchange: NetworkExchange, _ request: CacheRequest
+    ) async {
+        let response = CacheResponse(
+            status: head.status, headers: head.headers, requestTime: now, responseTime: now)
+        guard case .invalidate(let own) = CachePolicy.invalidation(after: response, to: request).action else { return }
+        let all = own.forScopes(of: exchange)
+        if let store = shared.missed(all) { return await invalidate(all, in: store) }
+        await secondLevel?.remove(all.flatMap(\.keys))
+    }
+
+    /// Removes responses here and in the second level.
+    nonisolated func invalidate(_ invalidations: [CacheInvalidation], in store: any EntryStore) async {
+        for invalidation in invalidations { await store.invalidate(invalidation) }
+        guard let secondLevel else { return }
+        await secondLevel.remove(invalidations.flatMap(\.keys))
+        // Once more: a look-up in the second level can have brought an outdated response back meanwhile.
+        for invalidation in invalidations { await store.invalidate(invalidation) }
     }
 
     /// The present time.
@@ -166,6 +187,8 @@ struct CacheExchange: Sendable {
             // Other requests can have received cookies or an authorization meanwhile.
             if restarts < Self.restartLimit, let changed = exchange.ofAnotherUser {
                 sender?.end(.abandoned)
+                // Other processes do not wait for this one.
+                offer = nil
                 return try await CacheExchange(
                     cache: cache, store: store, exchange: changed, request: CacheRequest(changed), start: start,
                     restarts: restarts + 1

@@ -84,6 +84,9 @@ public actor HTTPCache {
     /// The refreshes of stale responses in the background: one for each key.
     private var refreshes: [CacheKey: Task<Void, Never>] = [:]
 
+    /// The opening of the folder, after which requests find its store; nil for none.
+    private var publishing: Task<Void, Never>?
+
     private init(_ place: Place, _ configuration: Configuration) {
         self.place = place
         self.configuration = configuration
@@ -158,7 +161,13 @@ public actor HTTPCache {
         if shared.store != nil { return }
         switch result {
         case .success(let disk):
-            await shared.openFolder(with: DiskEntryStore(disk, entryLimit: diskEntryLimit))
+            if let publishing { return await publishing.value }
+            let store = DiskEntryStore(disk, entryLimit: diskEntryLimit)
+            // Owned here, so that it runs once. It ends by itself.
+            let task = Task { [shared] in await shared.openFolder(with: store) }
+            publishing = task
+            await task.value
+            publishing = nil
         case .failure(let error):
             if case .diskOrMemory = place {
                 return shared.open(with: Self.memoryStore(configuration), after: error.reason)

@@ -143,6 +143,8 @@ struct CacheRequest: Sendable {
     /// - Parameter isRefresh: A Boolean value that indicates whether the cache itself made the choice.
     func additions(_ condition: CacheCondition?, isRefresh: Bool) -> Headers {
         var fields = condition?.headers ?? [:]
+        // The rest of a part has its coding. Without the field, a request for a range asks for none.
+        if condition?.missing != nil { fields["Accept-Encoding"] = headers["Accept-Encoding"] }
         if isRefresh || headers.contains("Cache-Control") { return fields }
         switch choice {
         case .revalidate: fields["Cache-Control"] = "max-age=0"

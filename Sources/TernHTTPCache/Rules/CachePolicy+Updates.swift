@@ -193,6 +193,9 @@ extension CachePolicy {
     ) -> CacheCombination? {
         let owned = stored.changing { $0.credentials = request.credentials }
         guard owned.mayBeChanged(by: response.headers, to: request) else { return nil }
+        // A part may leave the field out (RFC 9110 §15.3.7).
+        let coding = response.headers["Content-Encoding"]
+        guard coding == nil || coding == stored.headers["Content-Encoding"] else { return nil }
         let validators = Validators(response.headers, responseTime: response.responseTime)
         guard stored.status == 200 || stored.status == 206, validators.isSameStrongly(as: stored.validators) else {
             return nil

@@ -60,12 +60,16 @@ final class DiskEntryStore: EntryStore {
     private static func tags(of entries: [CacheEntry], under key: CacheKey) -> [String] {
         let text = keyTag + key.text
         return tags(of: entries, partition: key.partition) + (text.utf8.count <= longestKeyTag ? [text] : [])
-            + (key.trust.isEmpty ? [] : Set(entries.map { urlTag($0.key) }).sorted())
+            + (key.trust.isEmpty ? [] : Set(entries.map { urlTag($0.key, isExact: $0.search == .exact) }).sorted())
     }
 
     /// Returns the tag of the responses of a URL under all trust policies but the default one, which its key finds.
-    private static func urlTag(_ key: CacheKey) -> String {
-        let text = key.with(partition: key.partition, trust: "").with(method: "GET").text
+    ///
+    /// - Parameter isExact: False for responses that other queries find too.
+    private static func urlTag(_ key: CacheKey, isExact: Bool) -> String {
+        let url = CacheKey(
+            origin: key.origin, path: key.path, query: isExact ? key.query : nil, partition: key.partition)
+        let text = (isExact ? "" : "any ") + url.text
         return "url " + DigestFunction.hash(Array(text.utf8), .sha256).prefix(16).hexadecimal
     }
 
@@ -371,7 +375,8 @@ final class DiskEntryStore: EntryStore {
             }
         }
         guard let own = invalidation.keys.first else { return failure }
-        let tags = invalidation.keys.map { Self.urlTag($0) } + invalidation.groups.map { Self.groupTag($0, of: own) }
+        let urls = invalidation.keys.flatMap { [Self.urlTag($0, isExact: true), Self.urlTag($0, isExact: false)] }
+        let tags = urls + invalidation.groups.map { Self.groupTag($0, of: own) }
         return await state.exclusively {
             for tag in tags { failure = await removeAll(tagged: tag) ?? failure }
             return failure

@@ -52,7 +52,11 @@ struct MemoryTier: ~Copyable, Sendable {
             gone.append(key)
             return nil
         }
-        if !gone.isEmpty { variants.withLock { $0.remove(gone, of: source) } }
+        if gone.isEmpty { return found }
+        variants.withLock { variants in
+            // One that was stored again meanwhile stays.
+            variants.remove(gone.filter { cache.value(for: $0) == nil }, of: source)
+        }
         return found
     }
 

@@ -26,7 +26,8 @@ struct SourceKey: Sendable, Hashable {
     /// A Boolean value that indicates whether it is a file of this machine, which can change without a sign.
     var isFile: Bool { name.hasPrefix("file:") }
 
-    /// A Boolean value that indicates whether the caller chose the name, and it has a blank, as what follows it in a key.
+    /// A Boolean value that indicates whether the caller chose the name and it has a blank, so that its end in a key cannot be told
+    /// from the fields behind it.
     var hasNameWithBlank: Bool {
         ["key:", "data:", "file:"].contains { name.hasPrefix($0) } && name.utf8.contains(UInt8(ascii: " "))
     }

@@ -97,8 +97,12 @@ public actor ReconnectingWebSocket {
     /// The open socket for which `onOpen` runs.
     private var prepared: WebSocket?
     private var failures = 0
-    /// The time at which the socket was opened; nil without one.
+    /// The time at which the socket was ready for its reader; nil without one.
     private var openedAt: Duration?
+    /// The time at which the socket ended; nil as long as it has not.
+    private var endedAt: Duration?
+    /// The number of sockets so far.
+    private var number = 0
     /// A Boolean value that indicates whether the socket has brought a message.
     private var hasMessage = false
     private var lastDelay = Duration.zero
@@ -193,8 +197,10 @@ public actor ReconnectingWebSocket {
             socket = nil
             if isClosed { return nil }
             // A server that greets each socket and then closes it has not served one.
-            if hasMessage, let openedAt, elapsed() - openedAt >= max(lastDelay, backoff.initial) { failures = 0 }
-            (openedAt, hasMessage) = (nil, false)
+            if hasMessage, let openedAt, (endedAt ?? elapsed()) - openedAt >= max(lastDelay, backoff.initial) {
+                failures = 0
+            }
+            (openedAt, endedAt, hasMessage) = (nil, nil, false)
             failures += 1
             if !shouldReconnect(end) || failures > backoff.maximumFailures ?? .max {
                 isClosed = true
@@ -247,6 +253,12 @@ public actor ReconnectingWebSocket {
             prepared = nil
             socket = opened
             openedAt = elapsed()
+            number += 1
+            // Ends with the socket. The reader can learn of that end much later.
+            Task { [weak self, states = opened.states, number] in
+                for await _ in states {}
+                await self?.ended(number)
+            }
             return opened
         } catch let error as NetworkError {
             throw error
@@ -254,6 +266,10 @@ public actor ReconnectingWebSocket {
             let reason = "the socket was not opened: \(EncodingProblem.text(error))"
             throw NetworkError(.webSocketClosed, reason: reason, underlying: error)
         }
+    }
+
+    private func ended(_ socket: Int) {
+        if socket == number, openedAt != nil { endedAt = elapsed() }
     }
 
     private func wait(for delay: Duration) async {

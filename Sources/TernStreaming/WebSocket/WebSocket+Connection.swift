@@ -48,9 +48,9 @@ extension WebSocket {
     private func checkLiveness() -> Duration? {
         guard !hasEnded, closing.isOpen else { return nil }
         let isPaused = stream.task.state == .suspended
-        // While messages wait for room, a Ping is behind them, and the bytes that the server takes show that it is there.
+        // A Ping is behind the messages that are not sent yet, and the bytes that the server takes show that it is there.
         let sent = stream.byteCounts.sent
-        let isTakingBytes = sender != nil && sent != sentAtCheck
+        let isTakingBytes = (sender != nil || !stream.pipe.isEmpty) && sent != sentAtCheck
         sentAtCheck = sent
         switch liveness?.next(received: inbox.receivedCount, isHeldUp: inbox.isHeldUp || isPaused || isTakingBytes) {
         case nil: return nil
@@ -163,7 +163,8 @@ extension WebSocket {
     }
 
     private func closeTimeReached() {
-        if deferred == nil { cut(nil) } else { performDeferred() }
+        // After this side's Close frame, nothing is sent in answer any more.
+        if deferred == nil || !closing.isOpen { cut(nil) } else { performDeferred() }
     }
 
     func sendControl(_ opcode: FrameOpcode, _ payload: [UInt8]) {

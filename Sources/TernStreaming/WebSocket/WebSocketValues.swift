@@ -141,7 +141,7 @@ extension WebSocket {
         /// a dead peer is then found only by a failing write.
         public var pingInterval: Duration? = .seconds(30)
         /// The time for which the server may be silent after a Ping. 20 seconds by default. Then the connection ends with an
-        /// error of kind `.idleTimedOut`.
+        /// error of kind `.idleTimedOut`. While messages are being sent, the bytes that the server takes count like bytes of it.
         public var pingTimeout: Duration = .seconds(20)
         /// The time for which the closing waits for the server's Close frame and for the end of the connection. 10 seconds by
         /// default. Then the connection is cut.

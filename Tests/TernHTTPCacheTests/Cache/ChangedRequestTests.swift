@@ -84,7 +84,7 @@ struct ChangedRequestTests {
             await before.flush()
             let store = try #require(before.shared.store as? DiskEntryStore)
             let state = CacheState()
-            state.missed([CacheInvalidation(keys: [CacheKey(try client.request(.get, "a").target)], groups: [])])
+            _ = state.missed([CacheInvalidation(keys: [CacheKey(try client.request(.get, "a").target)], groups: [])])
             #expect(state.store == nil)
             await state.openFolder(with: store)
             #expect(state.store != nil)

@@ -411,6 +411,31 @@ struct WebSocketLifeTests {
         #expect(try await socket.receive() == nil)
     }
 
+    /// The server's Close frame waits behind a message that nobody reads, and the server leaves the connection open.
+    @Test func closingIsBoundedBehindAnUnreadMessage() async throws {
+        let clock = ManualClock()
+        let server = try server { exchange in
+            try exchange.write(.text("unread"), .close(1000))
+            try exchange.waitForClientToClose()
+        }
+        defer { server.stop() }
+        var options = WebSocket.Options()
+        options.pingInterval = nil
+        let socket = try await Self.session(clock: clock).webSocket(server.url.absoluteString, options: options)
+        // The limit for the answer to the Close frame.
+        try await clock.waitForSleepers(1)
+        let timer = Task {
+            while socket.state == .open { await Task.yield() }
+            while true {
+                try await clock.waitForSleepers(1)
+                clock.advance(by: .seconds(10))
+            }
+        }
+        defer { timer.cancel() }
+        try await socket.close()
+        #expect(socket.state != .open && socket.state != .closing)
+    }
+
     @Test func theCodeIsKnownWhenTheMessagesHaveEnded() async throws {
         let gate = LoopbackServer.Gate()
         let server = try server { exchange in

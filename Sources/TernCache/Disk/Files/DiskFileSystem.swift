@@ -120,7 +120,8 @@ package struct PosixDiskFiles: DiskFileSystem {
         var status = stat()
         // Links stay unchanged, because their target may not belong to the cache.
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFLNK else { return }
-        // In a folder that all may write to, another user can have made the cache's folder before.
+        // In a folder that all may write to, another user can have made the cache's folder before. The superuser may use the folder of
+        // any user, as in a container with a volume of one.
         let user = geteuid()
         if status.st_mode & S_IFMT == S_IFDIR, ![0, user].contains(status.st_uid), user != 0 {
             throw DiskCacheError(.notPermitted, "the folder \(path) belongs to another user")
