@@ -54,7 +54,7 @@ struct Outbox {
     private var close: [UInt8]?
     private var hasClosed = false
     /// A Boolean value that indicates whether frames wait, and the sender takes them.
-    private var isSending = false
+    private(set) var isSending = false
     /// The number of messages that wait, without those whose last frame was taken.
     var waitingCount: Int { items.count + (held == nil ? 0 : 1) }
     /// A Boolean value that indicates whether the pipe ends after the last frame.

@@ -138,7 +138,10 @@ extension WebSocket {
         case .awaitEnd:
             // A stream over HTTP/2 is no TCP connection that the server had to end first (RFC 6455 §7.1.1, RFC 8441 §5).
             guard stream.isMultiplexed else { break }
-            if closing.failure == nil { outbox.end(stream.pipe) } else { cut(nil) }
+            // This side's Close frame can still wait behind messages. A stream that is done is reset: servers such as hypercorn end
+            // the whole connection when END_STREAM arrives on one that they have forgotten.
+            let isDone = !outbox.isSending && stream.pipe.isEmpty
+            if closing.failure == nil, !isDone { outbox.end(stream.pipe) } else { cut(nil) }
         }
         if outbox.isStarved { stream.pipeIsReady() }
         stateValue.update { $0 == .open ? .closing : nil }
