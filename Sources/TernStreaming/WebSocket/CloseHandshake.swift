@@ -46,11 +46,6 @@ package struct CloseHandshake: Sendable {
         return .answer(Self.payload(code, ""))
     }
 
-    /// Receives the Close frame of a server that has ended the connection, so that none can be sent back.
-    package mutating func receiveAtEnd(_ code: WebSocket.CloseCode?, reason: String) {
-        if takesInput { received = (code, reason) }
-    }
-
     /// Fails the connection (RFC 6455 §7.1.7).
     package mutating func fail(_ failure: ProtocolFailure) -> Action {
         guard takesInput else { return .none }

@@ -211,7 +211,7 @@ extension WebSocket {
         keeper?.cancel()
         closeTimer?.cancel()
         switch deferred.take() {
-        case .close(let code, let reason)?: closing.receiveAtEnd(code, reason: reason)
+        case .close(let code, let reason)?: _ = closing.receive(code, reason: reason)
         case .failure(let failure)?: _ = closing.fail(failure)
         default: break
         }

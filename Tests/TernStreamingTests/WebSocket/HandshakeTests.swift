@@ -142,17 +142,6 @@ struct HandshakeTests {
         #expect(closed.fail(ProtocolFailure(.protocolError, "x")) == .awaitEnd)
     }
 
-    /// The server has ended the connection, so that no Close frame can be sent back.
-    @Test func aCloseFrameThatIsNotAnsweredIsNotClean() {
-        var closing = CloseHandshake()
-        closing.receiveAtEnd(.goingAway, reason: "r")
-        #expect(closing.closure == WebSocket.Closure(code: .goingAway, reason: "r", isClean: false))
-        var closed = CloseHandshake()
-        _ = closed.close(.normalClosure, reason: "")
-        closed.receiveAtEnd(.normalClosure, reason: "")
-        #expect(closed.closure.isClean)
-    }
-
     @Test func valuesBeyondTheirRangesCountAsTheNearest() {
         var compression = WebSocket.Compression()
         (compression.level, compression.clientMaxWindowBits, compression.serverMaxWindowBits) = (.max, 8, 99)
