@@ -117,18 +117,20 @@ public struct RetryPolicy: Sendable {
     public func decision(
         after error: NetworkError, of request: Request, failures: Int, now: Date, random: Double
     ) -> Decision {
-        guard failures <= limit, methods.contains(request.method), request.body.isReplayable else { return .giveUp }
-        if error.underlying is OutOfDescriptors { return .giveUp }
-        if error.kind == .status {
-            guard let status = error.status, statuses.contains(status) else { return .giveUp }
-        } else {
-            guard kinds.contains(error.kind) else { return .giveUp }
-        }
+        guard admits(error, of: request, failures: failures) else { return .giveUp }
         let jittered = bound(failures) * min(max(random, 0), 1)
         guard let asked = error.response.flatMap({ Self.retryAfter($0.headers, now: now) }) else {
             return .retry(after: jittered)
         }
         return asked > maximumRetryAfter ? .giveUp : .retry(after: asked + min(jittered, firstDelay))
+    }
+
+    /// Returns whether the policy retries such a failure, whatever wait the server asks for.
+    package func admits(_ error: NetworkError, of request: Request, failures: Int) -> Bool {
+        guard failures <= limit, methods.contains(request.method), request.body.isReplayable,
+            !(error.underlying is OutOfDescriptors)
+        else { return false }
+        return error.kind == .status ? error.status.map(statuses.contains) ?? false : kinds.contains(error.kind)
     }
 
     private func bound(_ failures: Int) -> Duration {

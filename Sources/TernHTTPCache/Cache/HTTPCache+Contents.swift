@@ -106,15 +106,18 @@ extension HTTPCache {
         let target: Target
         do throws(NetworkError) { target = try Request(.get, url).target } catch { throw Failure(reason: error.reason) }
         let store = try await openStore()
-        for scope in session.tasks.cacheScopes {
-            let key = CacheKey(target, trust: scope.trust, partition: scope.partition)
-            let invalidation = CacheInvalidation(keys: [key], groups: [])
-            try Self.check(await store.invalidate(invalidation))
-            guard let secondLevel else { continue }
-            let failure = await secondLevel.remove([key])
-            // Once more: a look-up in the second level can have brought an outdated response back meanwhile.
-            try Self.check(await store.invalidate(invalidation) ?? failure)
+        let keys = session.tasks.cacheScopes.map { CacheKey(target, trust: $0.trust, partition: $0.partition) }
+        let failure = await remove {
+            var failure: String?
+            // All of them, also after a failure.
+            for key in keys {
+                failure = await store.invalidate(CacheInvalidation(keys: [key], groups: [])) ?? failure
+            }
+            return failure
+        } secondLevel: {
+            await $0.remove(keys)
         }
+        try Self.check(failure)
         try checkFolder()
     }
 
@@ -142,11 +145,12 @@ extension HTTPCache {
         var failure: String?
         // All of them, also after a failure.
         for partition in partitions {
-            failure = await store.removeAll(partition: partition) ?? failure
-            guard let secondLevel else { continue }
-            failure = await secondLevel.removeAll(partition: partition) ?? failure
-            // Once more, as in `remove(_:of:)`.
-            failure = await store.removeAll(partition: partition) ?? failure
+            let other = await remove {
+                await store.removeAll(partition: partition)
+            } secondLevel: {
+                await $0.removeAll(partition: partition)
+            }
+            failure = other ?? failure
         }
         try Self.check(failure)
     }
@@ -157,11 +161,10 @@ extension HTTPCache {
     /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
     public nonisolated func removeAll() async throws(Failure) {
         let store = try await openStore()
-        var failure = await store.removeAll()
-        if let secondLevel {
-            failure = await secondLevel.removeAll(partition: nil) ?? failure
-            // Once more, as in `remove(_:of:)`.
-            failure = await store.removeAll() ?? failure
+        let failure = await remove {
+            await store.removeAll()
+        } secondLevel: {
+            await $0.removeAll(partition: nil)
         }
         try Self.check(failure)
         try checkFolder()

@@ -53,13 +53,29 @@ extension HTTPCache: ExchangeCache {
         await secondLevel?.remove(all.flatMap(\.keys))
     }
 
-    /// Removes responses here and in the second level.
+    /// Removes responses from the store and from the second level.
     nonisolated func invalidate(_ invalidations: [CacheInvalidation], in store: any EntryStore) async {
-        for invalidation in invalidations { await store.invalidate(invalidation) }
-        guard let secondLevel else { return }
-        await secondLevel.remove(invalidations.flatMap(\.keys))
-        // Once more: a look-up in the second level can have brought an outdated response back meanwhile.
-        for invalidation in invalidations { await store.invalidate(invalidation) }
+        await remove {
+            var failure: String?
+            for invalidation in invalidations { failure = await store.invalidate(invalidation) ?? failure }
+            return failure
+        } secondLevel: {
+            await $0.remove(invalidations.flatMap(\.keys))
+        }
+    }
+
+    /// Removes responses from the store, then from the second level, and from the store once more: a look-up in the second level
+    /// can have brought an outdated response back meanwhile.
+    ///
+    /// - Returns: The reason why responses may be left; nil if none is.
+    @discardableResult
+    nonisolated func remove(
+        store removeHere: () async -> String?, secondLevel removeThere: (SharedResponses) async -> String?
+    ) async -> String? {
+        let failure = await removeHere()
+        guard let secondLevel else { return failure }
+        let other = await removeThere(secondLevel)
+        return await removeHere() ?? other
     }
 
     /// The present time.

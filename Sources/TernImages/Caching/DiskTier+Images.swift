@@ -104,9 +104,8 @@ extension DiskTier {
         let entry = try? await cache.entry(for: diskKey)
         guard let entry, Freshness(entry.metadata)?.validators == validators else { return }
         // The same applies here.
-        let size = Freshness.originalSize(in: entry.metadata)
-        try? cache.enqueue(
-            entry.value, for: diskKey, metadata: size.map { freshness.encoded(originalSize: $0) } ?? freshness.encoded)
+        let metadata = freshness.encoded(originalSize: Freshness.originalSize(in: entry.metadata))
+        try? cache.enqueue(entry.value, for: diskKey, metadata: metadata)
     }
 }
 

@@ -77,8 +77,10 @@ extension Freshness {
         return Data(text.utf8)
     }
 
-    /// The stored form beside a processed image, whose file does not tell the size of its original.
-    func encoded(originalSize size: PixelSize) -> Data { encoded + Data("\n\(size.width) \(size.height)".utf8) }
+    /// Returns the stored form beside a processed image, whose file does not tell the size of its original; nil for encoded bytes.
+    func encoded(originalSize size: PixelSize?) -> Data {
+        encoded + Data((size.map { "\n\($0.width) \($0.height)" } ?? "").utf8)
+    }
 
     /// Returns the size of the original from the stored form beside a processed image; nil if there is none.
     static func originalSize(in data: Data) -> PixelSize? {
@@ -94,9 +96,7 @@ extension Freshness {
         let lines = String(decoding: data, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count == 5 || Self.originalSize(in: data) != nil, lines[0] == "1", let received = Double(lines[1]),
             let lifetime = Double(lines[2])
-        else {
-            return nil
-        }
+        else { return nil }
         self.init(received: received, lifetime: lifetime)
         entityTag = lines[3].isEmpty ? nil : String(lines[3])
         lastModified = lines[4].isEmpty ? nil : String(lines[4])

@@ -149,6 +149,7 @@ extension WebSocket {
             knownClosure.withLock { $0 = closing.closure }
             inbox.wakeReaders()
         }
+        // The limit of a closing that this side began goes on.
         if action == .awaitEnd, closeTimer != nil { return }
         startCloseTimer(after: options.closeTimeout)
     }

@@ -155,13 +155,9 @@ struct RetrySchedule: Sendable {
             after: error, of: failure.request, failures: max(1, failures), now: failure.now, random: failure.random)
         guard case .retry(let delay) = decision else {
             let asked = error.response.flatMap { RetryPolicy.retryAfter($0.headers, now: failure.now) }
-            guard let asked, asked > policy.maximumRetryAfter else { return .giveUp(nil) }
-            // Other failures are final without it.
-            policy.maximumRetryAfter = asked
-            let patient = policy.decision(
-                after: error, of: failure.request, failures: max(1, failures), now: failure.now, random: failure.random)
-            policy.maximumRetryAfter = rules.policy.maximumRetryAfter
-            guard case .retry = patient else { return .giveUp(nil) }
+            guard let asked, policy.admits(error, of: failure.request, failures: max(1, failures)) else {
+                return .giveUp(nil)
+            }
             return .giveUp("the server asks to wait \(asked), longer than the limit of \(policy.maximumRetryAfter)")
         }
         if let limit = rules.timeWithoutProgress, active + delay - lastProgress > limit {

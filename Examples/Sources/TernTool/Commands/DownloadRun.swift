@@ -165,16 +165,17 @@ struct DownloadRun: Sendable {
     }
 }
 
-/// The downloads of a list that run now. They share the limit on the rate in equal parts.
+/// The downloads of a list: those that run now, which share the limit on the rate in equal parts, and those that failed.
 private final class RunningDownloads: Sendable {
     private struct State {
-        var tasks: [Int: DurableDownloadTask] = [:]
-        var names: [Int: String] = [:]
+        var running: [Int: (name: String, task: DurableDownloadTask)] = [:]
         /// The number of downloads that have begun.
         var begun = 0
         /// The exit codes of those that failed.
         var failures: [Int: Int32] = [:]
         var isCancelled = false
+
+        var tasks: [DurableDownloadTask] { running.values.map(\.task) }
     }
 
     private let limit: Int?
@@ -185,7 +186,7 @@ private final class RunningDownloads: Sendable {
     /// Returns the options of the next download, whose rate is that of its part.
     func options(_ options: DurableDownloadOptions) -> DurableDownloadOptions {
         var options = options
-        options.throttle = limit.map { limit in max(1, limit / (state.withLock { $0.tasks.count } + 1)) }
+        options.throttle = limit.map { limit in max(1, limit / (state.withLock { $0.running.count } + 1)) }
         return options
     }
 
@@ -205,15 +206,13 @@ private final class RunningDownloads: Sendable {
 
     /// The number in the list, the name and the progress of each.
     var progress: [(index: Int, name: String, progress: Session.Progress)] {
-        let (tasks, names) = state.withLock { ($0.tasks, $0.names) }
-        return tasks.map { index, task in (index, names[index] ?? "", task.progressNow) }
+        state.withLock(\.running).map { index, one in (index, one.name, one.task.progressNow) }
     }
 
     func add(_ task: DurableDownloadTask, _ index: Int, named name: String) {
         let (tasks, isCancelled) = state.withLock { state in
-            state.tasks[index] = task
-            state.names[index] = name
-            return (Array(state.tasks.values), state.isCancelled)
+            state.running[index] = (name, task)
+            return (state.tasks, state.isCancelled)
         }
         share(among: tasks)
         if isCancelled { task.cancel() }
@@ -222,16 +221,15 @@ private final class RunningDownloads: Sendable {
     func remove(_ index: Int) {
         share(
             among: state.withLock { state in
-                state.tasks[index] = nil
-                state.names[index] = nil
-                return Array(state.tasks.values)
+                state.running[index] = nil
+                return state.tasks
             })
     }
 
     func cancel() {
         let tasks = state.withLock { state in
             state.isCancelled = true
-            return Array(state.tasks.values)
+            return state.tasks
         }
         for task in tasks { task.cancel() }
     }

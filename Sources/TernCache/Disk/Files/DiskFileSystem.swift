@@ -33,6 +33,8 @@ package protocol DiskFileSystem: Sendable {
     /// existing one.
     func makePrivate(_ path: String) throws(DiskCacheError)
     /// Removes other users' permissions from a file or a folder of this user. Does nothing if the path does not exist.
+    ///
+    /// - Throws: An error of kind `.notPermitted` for a folder of another user.
     func keepPrivate(_ path: String) throws(DiskCacheError)
     func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus
     /// Returns nil if the path does not exist.
