@@ -42,6 +42,13 @@ static bool isNews(components *all, const uint8_t *data, size_t length) {
     return news;
 }
 
+/// Returns the length of a segment whose bytes begin here. A length below 2 is wrong, and libjpeg then goes on behind it:
+/// if the survey ended there, it would not see the scans that are decoded.
+static size_t segmentLength(const uint8_t *at) {
+    size_t length = (size_t)at[0] << 8 | at[1];
+    return length < 2 ? 2 : length;
+}
+
 tern_codec_result tern_scan_survey(const uint8_t *bytes, size_t count, int limit, char *error) {
     components all = {0};
     int scans = 0, idle = 0;
@@ -57,8 +64,8 @@ tern_codec_result tern_scan_survey(const uint8_t *bytes, size_t count, int limit
         at++;
         if (marker == 0 || marker == 1 || (marker >= 0xD0 && marker <= 0xD8)) continue;
         if (marker == 0xD9 || count - at < 2) break;
-        size_t length = (size_t)bytes[at] << 8 | bytes[at + 1];
-        if (length < 2 || length > count - at) break;
+        size_t length = segmentLength(bytes + at);
+        if (length > count - at) break;
         const uint8_t *data = bytes + at + 2;
         if (marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC)
             readFrame(&all, data, length - 2, marker == 0xC2 || marker == 0xC6 || marker == 0xCA || marker == 0xCE);
@@ -95,7 +102,7 @@ bool tern_jpeg_ends(const uint8_t *bytes, size_t count) {
         if (marker == 0 || marker == 1 || (marker >= 0xD0 && marker <= 0xD8)) continue;
         if (count - at < 2) return false;
         // Skips the content of the segment. A thumbnail in it can have an end marker of its own.
-        at += (size_t)bytes[at] << 8 | bytes[at + 1];
+        at += segmentLength(bytes + at);
     }
     return false;
 }

@@ -43,6 +43,16 @@ import Testing
         #expect(time < .milliseconds(300))
     }
 
+    /// libjpeg ignores the wrong length of a segment that it does not need, and decodes the scans behind it.
+    @Test(arguments: [0, 1] as [UInt8])
+    func aWrongLengthBeforeTheScansHidesNone(length: UInt8) throws {
+        let (head, scans, end) = Self.scans(try Self.progressive(64, 64))
+        let start = head[..<2] + [0xFF, 0xE0, 0, length] + head[2...]
+        #expect(errorKind(start + scans.joined() + end) == nil)
+        let repeated = (0..<9).flatMap { _ in scans[scans.count - 1] }
+        #expect(errorKind(start + scans.joined() + repeated + end) == .limitExceeded)
+    }
+
     @Test func scansThatTakeTurnsAreFoundToo() throws {
         let (head, scans, end) = Self.scans(try Self.progressive(64, 64))
         let turns = (0..<5).flatMap { _ in scans[scans.count - 1] + scans[scans.count - 2] }
