@@ -41,6 +41,12 @@ class Profile:
         """Calls of the functions, without those that one of them makes to another."""
         return sum(count for (caller, called), count in self.calls.items() if called in names and caller not in names)
 
+    def above_engine(self, names):
+        """Calls of the functions, of those that `counted` counts, by all but the engine."""
+        engine = tuple(start for start, layer in MODULES if layer == ENGINE)
+        return sum(count for (caller, called), count in self.calls.items()
+                   if called in names and caller not in names and not caller.startswith(engine))
+
     def by_layer(self):
         """Instructions by layer. A function of no layer gives each caller the share of its calls' inclusive counts, and
         to the runtime what no layer calls: the loops of the threads that run Swift's tasks."""

@@ -6,6 +6,11 @@ import subprocess
 
 import plan
 
+# The programs that contain Swift's standard library, as those of Go and Rust contain theirs. Foundation's networking, which
+# URLSession needs, is linked dynamically.
+STATIC = ("tern", "ahc")
+CONTAINING = ["--static-swift-stdlib"]
+
 HERE = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -51,19 +56,24 @@ def prepare(scratch, peers, builds=True, variants=tuple(plan.VARIANTS)):
     scratch = scratch.resolve()
     is_whole = "ahc" in peers
     local = {} if is_whole else {"TERN_BENCH_LOCAL": "1"}
-    folder = (scratch if is_whole else scratch / "local") / "release"
-    built = [peer for peer in peers if peer not in plan.OTHER_BUILDS]
-    if builds:
-        folder = swift(folder.parent, ["bench-sink"] + [f"bench-{peer}" for peer in built], local)
-    programs = {peer: folder / f"bench-{peer}" for peer in [*built, "sink"]}
+    built = {"sink", *(peer for peer in peers if peer not in plan.OTHER_BUILDS)}
     if "tern-executor" in peers:
-        programs["tern-executor"] = folder / "bench-tern"
-        if builds and "tern" not in peers:
-            swift(folder.parent, ["bench-tern"], local)
+        built.add("tern")
+    programs = {}
+    for folder, names, extra in (
+            (scratch if is_whole else scratch / "local", sorted(built - set(STATIC)), []),
+            (scratch / ("static-all" if is_whole else "static"), sorted(built & set(STATIC)), CONTAINING)):
+        bin_path = folder / "release"
+        if builds and names:
+            bin_path = swift(folder, [f"bench-{name}" for name in names], local, extra)
+        programs.update({name: bin_path / f"bench-{name}" for name in names})
+    if "tern-executor" in peers:
+        programs["tern-executor"] = programs["tern"]
     for variant in variants if set(plan.OURS) & set(peers) else ():
         folder = scratch / variant / "release"
         if builds:
-            folder = swift(scratch / variant, ["bench-tern"], {"TERN_BENCH_LOCAL": "1", plan.VARIANTS[variant]: "1"})
+            folder = swift(scratch / variant, ["bench-tern"], {"TERN_BENCH_LOCAL": "1", plan.VARIANTS[variant]: "1"},
+                           CONTAINING)
         programs[variant] = folder / "bench-tern"
     if "go" in peers:
         if builds:

@@ -222,7 +222,8 @@ def render(cases, peers, tools, rounds, runs, size, here, programs, picture, is_
              "Written by `Benchmarks/run` (`make bench`). Client and server share the machine over loopback; nginx "
              f"has one worker. The peers ran in turns for {rounds} round{'s' if rounds > 1 else ''}; figures are "
              "medians of the rounds, ratios are medians of the ratios within a round. CPU is user and system time of "
-             "the client's process, after a warm-up. Large files lie in memory (tmpfs)"
+             "the client's process, after a warm-up. The programs of Tern and async-http-client contain Swift's standard "
+             "library, as those of Go and Rust contain theirs. Large files lie in memory (tmpfs)"
              + ("" if size == 1 << 30 else f"; **they have {size >> 20} MiB here, not 1 GiB**") + ".", "",
              "| | |", "|---|---|", *[f"| {name} | {value} |" for name, value in versions(here, programs, tools)], ""]
     if failed:
