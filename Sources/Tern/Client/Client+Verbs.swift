@@ -19,7 +19,7 @@ extension Client {
         try await session.response(
             for: request(method, path, query: query, headers: headers, body: body, configure: configure),
             decode: BodyDecoder<T>.automatic
-        ).value
+        ).takeValue()
     }
 
     /// Sends a request of any method and returns the body.
@@ -32,7 +32,7 @@ extension Client {
         try await session.response(
             for: request(method, path, query: query, headers: headers, body: body, configure: configure),
             decode: BodyDecoder.data
-        ).value
+        ).takeValue()
     }
 
     /// Sends a HEAD request to a path, and returns the head of the response.

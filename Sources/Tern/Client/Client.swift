@@ -116,7 +116,8 @@ public struct Client: Sendable {
         let own = isOwn ? self.headers : sendsHeadersToOtherOrigins ? ClientHeaders.unbound(self.headers) : [:]
         // Created once, because a copy has many fields.
         var request = Request(
-            method, target, headers: combined(own, headers), body: body, clientHeaders: isOwn ? markedHeaders : nil)
+            method, consume target, headers: combined(own, headers), body: body,
+            clientHeaders: isOwn ? markedHeaders : nil)
         try configure(&request)
         return request
     }

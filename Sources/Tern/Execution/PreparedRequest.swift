@@ -80,12 +80,14 @@ final class PreparedRequest: Sendable {
     /// Checks a request.
     ///
     /// - Throws: An error of kind `.invalidRequest` for a request that cannot be sent.
+    // Not inlined, because its variables would lie in the frame of each asynchronous function that sends a request.
+    @inline(never)
     init(
         _ request: consuming Request, registry: TaskRegistry, delivery: Delivery, isPausable: Bool = false,
         acceptedTypes: AcceptedTypes = .any, upgrade: UpgradeOffer? = nil
     ) throws(NetworkError) {
         let hasNoHeaders = request.headers.isEmpty
-        let standard = registry.headers.fields(for: request.target)
+        let standard = registry.headers.forEveryOrigin ?? registry.headers.fields(for: request.target)
         let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
         let isChecked = hasNoHeaders && registry.hasValidHeaders
         let problem =
@@ -369,7 +371,7 @@ final class PreparedRequest: Sendable {
     /// body, no cookies, no handle and no properties that few requests have.
     var isPlainOnWire: Bool {
         guard extras == nil, !hasHandle, request.hasNoExtras, request.body.isNone else { return false }
-        return registry.configuration.unixSocketPath == nil && (cookieStore?.isEmpty ?? true)
+        return registry.configuration.unixSocketPath == nil && !registry.hasStoredCookies
     }
 
     /// Returns the request for the transport, if `isPlainOnWire`.
@@ -418,6 +420,8 @@ final class PreparedRequest: Sendable {
     /// Returns the reason why a request without a body, and with the headers and the limits of its session, cannot be sent;
     /// nil if it can.
     private static func problem(ofPlain method: Request.Method) -> String? {
+        // Most requests, by one comparison of numbers.
+        if method == .get { return nil }
         guard method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
         if method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
         return nil

@@ -1,79 +1,146 @@
 /// The shortest way from call to value: one attempt of a request without hooks, body and cache, whose response is whole and
 /// needs no further step. It runs on the caller's actor, where it takes some microseconds. Whatever takes longer happens
 /// elsewhere: the value is decoded, and any other response continues on the general way, with the attempt that was made.
+///
+/// The steps are synchronous functions that are not inlined: their variables would lie in the frame of the asynchronous
+/// function, which each waiting call holds, and made it 8 KiB.
 extension RequestExecution {
     /// Registers a task, executes its plain request and ends it. Cancelling the Swift task cancels the transfer.
     @inline(__always)
     static func plainResponse<Value: Sendable>(
         to request: PreparedRequest, decode decoder: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
-        let registry = request.registry
+        let attempt = try PlainAttempt(request, valueType: Response<Value>.self)
+        await attempt.transfer.waitForResponse { attempt.record.cancel() }
+        switch attempt.takeAnswer() {
+        case .whole(let response):
+            if decoder.isImmediate { return try attempt.end(with: response, decode: decoder) }
+            return try await attempt.decodeAndEnd(with: response, decode: decoder)
+        case .other(let first):
+            return try await attempt.response(after: first, decode: decoder)
+        }
+    }
+}
+
+/// The only attempt of a plain request, and its task.
+private struct PlainAttempt: Sendable {
+    let request: PreparedRequest
+    let record: TaskRecord
+    let transfer: Transfer
+
+    /// Registers a task and starts its attempt.
+    @inline(never)
+    init(_ request: PreparedRequest, valueType: any Any.Type) throws(NetworkError) {
         let record = TaskRecord(
-            id: registry.nextID(), registry: registry, request: request, valueType: Response<Value>.self)
-        guard record.startInCaller() else { throw registry.invalidated(request.request) }
+            id: request.registry.nextID(), registry: request.registry, request: request, valueType: valueType)
+        guard record.startInCaller() else { throw request.registry.invalidated(request.request) }
         // A caller that is already cancelled sends nothing.
         if Task.isCancelled { record.cancel() }
-        let execution = RequestExecution(request: request, record: record)
-        let transfer: Transfer
         do throws(NetworkError) {
-            transfer = try execution.startPlain(request, attempt: 1)
+            transfer = try RequestExecution.startPlain(request, of: record, attempt: 1)
         } catch {
-            throw execution.ended(with: error)
+            throw record.ended(with: error)
         }
-        await transfer.waitForResponse { record.cancel() }
+        self.request = request
+        self.record = record
+    }
+
+    /// The answer to the attempt.
+    enum Answer: Sendable {
+        /// A whole response that needs no further step.
+        case whole(WholeResponse)
+        /// Any other response, and a failure.
+        case other(RequestExecution.FirstAttempt)
+    }
+
+    /// The end of the attempt, and the head that it has.
+    struct WholeResponse: Sendable {
+        let outcome: TransferOutcome
+        let head: ResponseHead
+    }
+
+    /// Takes the answer out of the transfer, and stores the cookies of a whole response.
+    @inline(never)
+    func takeAnswer() -> Answer {
         let (earlyHead, outcome) = transfer.takeResponse()
-        guard let outcome, !outcome.hasFailed, let head = outcome.head, !FollowUpRules.mayFollow(head),
-            request.refusal(of: head, isEmpty: outcome.body.isEmpty) == nil
-        else {
-            let first = FirstAttempt(transfer: transfer, pump: nil, head: earlyHead, outcome: outcome)
-            return try await execution.response(after: first, decode: decoder)
-        }
+        guard let outcome, let head = acceptedHead(of: outcome) else { return other(head: earlyHead, outcome) }
         request.storeCookies(of: head)
-        let end = outcome.kept(by: decoder)
+        return .whole(WholeResponse(outcome: outcome, head: head))
+    }
+
+    @inline(never)
+    private func other(head: ResponseHead?, _ outcome: TransferOutcome?) -> Answer {
+        .other(RequestExecution.FirstAttempt(transfer: transfer, pump: nil, head: head, outcome: outcome))
+    }
+
+    /// Returns the head of a whole response that needs no further step; nil for any other end.
+    @inline(never)
+    private func acceptedHead(of outcome: TransferOutcome) -> ResponseHead? {
+        guard !outcome.hasFailed, let head = outcome.head, !FollowUpRules.mayFollow(head),
+            request.refusal(of: head, isEmpty: outcome.body.isEmpty) == nil
+        else { return nil }
+        return head
+    }
+
+    /// Ends the task with a value that takes no time to decode.
+    @inline(never)
+    func end<Value: Sendable>(
+        with response: consuming WholeResponse, decode decoder: BodyDecoder<Value>
+    ) throws(NetworkError) -> Response<Value> {
         let value: Value
         do throws(NetworkError) {
-            if decoder.isImmediate {
-                value = try request.decode(outcome, head: head, with: decoder)
-                // A subscriber can keep the task longer than the caller keeps the body.
-                record.end(nil, outcome: registry.hasSubscribers ? end.withoutBody : end)
-            } else {
-                _ = record.endAttempt(with: end, pump: nil)
-                value = try await execution.decode(outcome, head: head, with: decoder)
-                record.end(nil)
-            }
+            value = try request.decode(response.outcome, head: response.head, with: decoder)
         } catch {
-            if decoder.isImmediate { _ = record.endAttempt(with: end, pump: nil) }
-            throw execution.ended(with: error)
+            _ = record.endAttempt(with: response.outcome.kept(by: decoder), pump: nil)
+            throw record.ended(with: error)
         }
-        return Response(value: value, head: head, outcome: end)
+        var end = response.outcome
+        if !end.isKept(by: decoder) { end = end.withoutBody }
+        if request.registry.hasSubscribers {
+            // A subscriber can keep the task longer than the caller keeps the body.
+            record.endPlain(with: end.withoutBody)
+        } else {
+            record.endPlain(with: end)
+        }
+        return Response(value: value, head: response.head, outcome: end)
     }
 
-    /// Ends the task with an error. Returns the error as that of the task.
-    private func ended(with error: NetworkError) -> NetworkError {
-        let error = record.identified(error)
-        record.end(error)
-        return error
-    }
-
-    /// Decodes the body of a whole response off the caller's actor.
+    /// Decodes the body of a whole response off the caller's actor, and ends the task.
     @concurrent
-    private func decode<Value: Sendable>(
-        _ outcome: TransferOutcome, head: ResponseHead, with decoder: BodyDecoder<Value>
-    ) async throws(NetworkError) -> Value {
-        try request.decode(outcome, head: head, with: decoder)
+    func decodeAndEnd<Value: Sendable>(
+        with response: WholeResponse, decode decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Response<Value> {
+        let end = response.outcome.kept(by: decoder)
+        _ = record.endAttempt(with: end, pump: nil)
+        let value: Value
+        do throws(NetworkError) {
+            value = try request.decode(response.outcome, head: response.head, with: decoder)
+        } catch {
+            throw record.ended(with: error)
+        }
+        record.end(nil)
+        return Response(value: value, head: response.head, outcome: end)
     }
 
     /// Continues after any other answer on the general way, off the caller's actor.
     @concurrent
-    private func response<Value: Sendable>(
-        after first: FirstAttempt, decode decoder: BodyDecoder<Value>
+    func response<Value: Sendable>(
+        after first: RequestExecution.FirstAttempt, decode decoder: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
-        try await run { execution throws(NetworkError) in
-            let request = execution.request
+        try await RequestExecution(request: request, record: record).run { execution throws(NetworkError) in
             let response = try await execution.response(
                 after: first, to: request, onWireAs: request, body: nil, onHead: nil)
             let final = try await execution.finalResponse(after: response, to: request)
             return try await execution.decoded(try await execution.validated(final), with: decoder)
         }
+    }
+}
+
+extension TaskRecord {
+    /// Ends the task with an error. Returns the error as that of the task.
+    fileprivate func ended(with error: NetworkError) -> NetworkError {
+        let error = identified(error)
+        end(error)
+        return error
     }
 }

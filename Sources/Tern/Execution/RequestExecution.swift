@@ -429,17 +429,19 @@ struct RequestExecution: Sendable {
         guard body == nil, onHead == nil, request.isPlainOnWire, !registry.authorizations.hasAny else {
             return try start(request, withBody: body ?? .none, attempt: attempt, onHead: onHead)
         }
-        return (try startPlain(request, attempt: attempt), nil)
+        return (try Self.startPlain(request, of: record, attempt: attempt), nil)
     }
 
     /// Starts an attempt without a body and anything else that most requests do not have.
     @inline(__always)
-    func startPlain(_ request: PreparedRequest, attempt: Int) throws(NetworkError) -> Transfer {
+    static func startPlain(
+        _ request: PreparedRequest, of record: TaskRecord, attempt: Int
+    ) throws(NetworkError) -> Transfer {
+        let (priority, owner) = record.prepareAttempt()
         // Built in its place, because a wire request has many fields to copy.
         let transfer = Transfer(
-            request.makePlainWireRequest(priority: record.priority, attempt: attempt), meter: record.meter,
-            owner: record.ownerOfAttempt())
-        try begin(transfer, for: request)
+            request.makePlainWireRequest(priority: priority, attempt: attempt), meter: record.meter, owner: owner)
+        try begin(transfer, for: request, of: record)
         return transfer
     }
 
@@ -450,7 +452,8 @@ struct RequestExecution: Sendable {
         onHead announce: (@Sendable (ResponseHead) -> Void)?
     ) throws(NetworkError) -> (Transfer, BodyPump?) {
         let pipe = body.makePipe()
-        var wire = request.makeWireRequest(priority: record.priority, attempt: attempt)
+        let (priority, owner) = record.prepareAttempt()
+        var wire = request.makeWireRequest(priority: priority, attempt: attempt)
         body.add(to: &wire, pipe: pipe)
         if request.answersChallenge || registry.authorizations.hasAny {
             try request.addAuthorization(to: &wire, body)
@@ -460,16 +463,18 @@ struct RequestExecution: Sendable {
             wire.announcesHead && !registry.hasCache
             ? { @Sendable [record] head in if !FollowUpRules.mayFollow(head) { record.receive(head) } } : announce
         if announce != nil { wire.announcesHead = true }
-        let transfer = Transfer(consume wire, meter: record.meter, owner: record.ownerOfAttempt(), onHead: onHead)
-        try begin(transfer, for: request)
+        let transfer = Transfer(consume wire, meter: record.meter, owner: owner, onHead: onHead)
+        try Self.begin(transfer, for: request, of: record)
         let pump = pipe.map { BodyPump(body, into: $0, for: transfer, over: registry.transport) }
         return (transfer, pump)
     }
 
     /// Hands an attempt to the transport.
     @inline(__always)
-    private func begin(_ transfer: Transfer, for request: PreparedRequest) throws(NetworkError) {
-        if let refusal = registry.transport.refusal(of: transfer.request) {
+    private static func begin(
+        _ transfer: Transfer, for request: PreparedRequest, of record: TaskRecord
+    ) throws(NetworkError) {
+        if let refusal = record.registry.refusal(of: transfer) {
             throw NetworkError(refusal, request: request.request)
         }
         guard record.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }

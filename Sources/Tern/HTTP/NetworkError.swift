@@ -39,6 +39,9 @@ public struct NetworkError: Error, Sendable {
     /// printable.
     private static let reasonLimit = 4_096
 
+    // Not inlined: inlined, each place that fails would keep room for all of the fields in the frame of an asynchronous
+    // function, which lasts as long as the call.
+    @inline(never)
     package init(
         _ kind: Kind, method: Request.Method? = nil, target: Target? = nil, reason: String, body: Data = Data(),
         underlying: (any Error)? = nil
@@ -50,6 +53,7 @@ public struct NetworkError: Error, Sendable {
         storage = Storage(fields)
     }
 
+    @inline(never)
     package init(
         _ failure: TransferFailure, request: Request, response: ResponseHead? = nil, body: Data = Data(),
         metrics: TaskMetrics? = nil
@@ -66,6 +70,7 @@ public struct NetworkError: Error, Sendable {
         storage = Storage(fields)
     }
 
+    @inline(never)
     private func with(_ change: (inout Fields) -> Void) -> NetworkError {
         var copy = self
         var fields = storage.fields
@@ -74,6 +79,7 @@ public struct NetworkError: Error, Sendable {
         return copy
     }
 
+    @inline(never)
     package func identified(task: TaskID, session: Session.ID, label: String?) -> NetworkError {
         with { fields in
             fields.taskID = task
@@ -82,15 +88,18 @@ public struct NetworkError: Error, Sendable {
         }
     }
 
+    @inline(never)
     package func identified(session: Session.ID) -> NetworkError {
         with { $0.sessionID = session }
     }
 
+    @inline(never)
     package func adding(_ reason: String) -> NetworkError {
         with { $0.reason += "; \(reason.printable(limit: Self.reasonLimit))" }
     }
 
     /// Returns the error of the last of several attempts, with the number and the duration of all attempts.
+    @inline(never)
     package func ending(attempts: Int, in duration: Duration) -> NetworkError {
         with { fields in
             fields.attempts = attempts
@@ -102,10 +111,12 @@ public struct NetworkError: Error, Sendable {
         }
     }
 
+    @inline(never)
     package func carrying(_ resumeData: ResumeData?) -> NetworkError {
         with { $0.resumeData = resumeData }
     }
 
+    @inline(never)
     package func carrying(_ metrics: TaskMetrics) -> NetworkError {
         with { $0.metrics = $0.metrics ?? metrics }
     }

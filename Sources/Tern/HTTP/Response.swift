@@ -1,4 +1,4 @@
-import TernConcurrency
+import Synchronization
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -37,6 +37,10 @@ public struct Response<Value: Sendable>: Sendable {
         self.outcome = outcome
     }
 
+    /// Moves the value out. A copy of it would be released together with the response.
+    @inline(__always)
+    consuming func takeValue() -> Value { value }
+
     package func map<Other: Sendable>(_ value: Other) -> Response<Other> {
         Response<Other>(value: value, head: head, outcome: outcome.withoutBody)
     }
@@ -62,15 +66,14 @@ public struct ResponseHead: Sendable {
         let maySetCookies: Bool
         /// nil for most heads.
         let additions: Additions?
-        /// The content once it is parsed. A class, because most heads are never parsed and are released by one count.
-        private let parsed: Lock<Parsed?>
+        /// The content once it is parsed, empty before. A class, because most heads are never parsed and are released by one count.
+        private let parsed = AtomicLazyReference<Parsed>()
 
         init(_ target: Target, _ bytes: [UInt8], maySetCookies: Bool) {
             self.target = target
             self.bytes = bytes
             self.maySetCookies = maySetCookies
             additions = nil
-            parsed = Lock(nil)
         }
 
         init(_ target: Target, reason: String, headers: Headers) {
@@ -78,7 +81,7 @@ public struct ResponseHead: Sendable {
             bytes = []
             maySetCookies = headers.contains("Set-Cookie")
             additions = nil
-            parsed = Lock(Parsed(reason: reason, headers: headers))
+            _ = parsed.storeIfNil(Parsed(reason: reason, headers: headers))
         }
 
         /// Creates the same state with a trace, a file or redirects.
@@ -87,16 +90,14 @@ public struct ResponseHead: Sendable {
             bytes = other.bytes
             maySetCookies = other.maySetCookies
             self.additions = additions
-            parsed = Lock(other.parsed.withLock { $0 })
+            if let known = other.parsed.load() { _ = parsed.storeIfNil(known) }
         }
 
         var content: Parsed {
-            if let known = parsed.withLock({ $0 }) { return known }
+            if let known = parsed.load() { return known }
             // The engine refuses a head that cannot be parsed, so it never gets here.
             let head = try? ResponseHeadParser.parse(bytes)
-            let content = Parsed(reason: head?.reason ?? "", headers: head?.headers ?? [:])
-            parsed.withLock { $0 = content }
-            return content
+            return parsed.storeIfNil(Parsed(reason: head?.reason ?? "", headers: head?.headers ?? [:]))
         }
     }
 

@@ -25,6 +25,9 @@ struct LiveTasks<Record: AnyObject> {
         var isInvalidated = false
         /// A Boolean value that indicates whether the events end because the session is gone and no task is left.
         var endsEvents = false
+
+        /// A Boolean value that indicates whether there is nothing to tell.
+        var isEmpty: Bool { endedWaits.isEmpty && !isInvalidated && !endsEvents }
     }
 
     private struct FreshTask {

@@ -92,9 +92,10 @@ package final class ProgressMeter: Sendable {
     private let isPublicationWaiting = Atomic<Bool>(false)
     /// The shortest time between two publications of `publishSoon`, in nanoseconds.
     private static let publicationInterval: UInt64 = 10_000_000
-    private let channels = Lock<Channels?>(nil)
+    /// Empty until the first stream, so that a meter without streams is a few numbers.
+    private let channels = AtomicLazyReference<Channels>()
 
-    /// The streams. Created for the first one, so that a meter without streams is a few numbers.
+    /// The streams.
     private final class Channels: Sendable {
         let upload = Latest(Session.Progress())
         let download = Latest(Session.Progress())
@@ -130,7 +131,7 @@ package final class ProgressMeter: Sendable {
 
     /// Publishes the numbers to the streams.
     package func publish() {
-        guard let channels = channels.withLock({ $0 }) else { return }
+        guard let channels = channels.load() else { return }
         let now = MonotonicClock.nanoseconds()
         let (upload, download) = (numbers(.upload), numbers(.download))
         let (uploadRate, downloadRate) = channels.rates.withLock { rates in
@@ -173,14 +174,14 @@ package final class ProgressMeter: Sendable {
     package func startDownload(at offset: Int64) {
         self.offset.store(offset, ordering: .relaxed)
         // Streams that exist already saw 0 bytes. The bytes up to the offset must not count as throughput.
-        channels.withLock { $0 }?.rates.withLock { $0.download.reset() }
+        channels.load()?.rates.withLock { $0.download.reset() }
         publish()
     }
 
     /// Resets the throughput when the task pauses or resumes.
     package func taskPausedOrResumed() {
         guard isWatched.load(ordering: .relaxed) else { return }
-        channels.withLock { $0 }?.reset()
+        channels.load()?.reset()
     }
 
     package var uploadStream: AsyncStream<Session.Progress> { stream { $0.upload } }
@@ -193,7 +194,7 @@ package final class ProgressMeter: Sendable {
     package func finish() {
         // Set before the streams are read: a stream that is created later sees it and ends by itself.
         isFinished.store(true, ordering: .sequentiallyConsistent)
-        guard isWatched.load(ordering: .sequentiallyConsistent), let ended = channels.withLock({ $0 }) else { return }
+        guard isWatched.load(ordering: .sequentiallyConsistent), let ended = channels.load() else { return }
         let (upload, download) = (numbers(.upload), numbers(.download))
         ended.upload.finish { Self.advance($0, to: upload, rate: $0.bytesPerSecond, isFinished: true) }
         ended.download.finish { Self.advance($0, to: download, rate: $0.bytesPerSecond, isFinished: true) }
@@ -222,12 +223,7 @@ package final class ProgressMeter: Sendable {
     private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {
         // Set before the numbers are read, so that a change in between is published.
         isWatched.store(true, ordering: .sequentiallyConsistent)
-        let channels = self.channels.withLock { channels -> Channels in
-            let known = channels ?? Channels()
-            channels = known
-            return known
-        }
-        let stream = channel(channels).stream()
+        let stream = channel(channels.load() ?? channels.storeIfNil(Channels())).stream()
         if isFinished.load(ordering: .sequentiallyConsistent) { finish() } else { publish() }
         return stream
     }

@@ -150,7 +150,7 @@ public actor Session {
     ) -> SessionTask<Value> {
         makeTask(request, acceptedTypes: decode.acceptedTypes, startsImmediately: startsImmediately) {
             execution throws(NetworkError) in
-            try await execution.response(decode: decode).value
+            try await execution.response(decode: decode).takeValue()
         }
     }
 

@@ -49,11 +49,14 @@ struct OriginSet: Sendable {
         (origins, self.problem) = (named, problem)
     }
 
+    var isEveryOrigin: Bool { origins == nil }
+
     func contains(_ target: Target) -> Bool { origins?.contains(target.origin) ?? true }
 }
 
-/// Selects the header fields that a session adds to a request, by the request's origin. Pure.
-struct SessionHeaders: Sendable {
+/// Selects the header fields that a session adds to a request, by the request's origin. Pure. A class, because each request
+/// asks for its fields, and a copy has many references.
+final class SessionHeaders: Sendable {
     private let all: Headers
     /// The fields without a secret.
     private let withoutSecrets: Headers
@@ -85,7 +88,13 @@ struct SessionHeaders: Sendable {
     /// A Boolean value that indicates whether a field holds a secret.
     var haveSecrets: Bool { withoutSecrets.count != all.count }
 
+    /// The fields for every request; nil if they depend on its origin. Known without a copy of its target.
+    var forEveryOrigin: Headers? {
+        @inline(never) get { origins.isEveryOrigin ? all : nil }
+    }
+
     /// Returns the fields for a request to a URL.
+    @inline(never)
     func fields(for target: Target) -> Headers {
         origins.contains(target) ? all : withoutSecrets
     }

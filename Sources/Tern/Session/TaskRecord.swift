@@ -316,11 +316,14 @@ package final class TaskRecord: Sendable {
         }
     }
 
-    /// Returns the task if its first attempt is to register it.
-    func ownerOfAttempt() -> (any ExecutorMessage)? {
-        if registry.transport.announcesOwners, shared.withLock({ $0.isUnregistered }) { return self }
-        register()
-        return nil
+    /// Returns the priority of the next attempt, and the task if that attempt is to register it.
+    func prepareAttempt() -> (priority: Request.Priority, owner: (any ExecutorMessage)?) {
+        shared.withLock { shared in
+            if shared.isUnregistered, registry.announcesOwners { return (shared.priority, self) }
+            if shared.isUnregistered { registry.post(.run, of: self) }
+            shared.isUnregistered = false
+            return (shared.priority, nil)
+        }
     }
 
     /// Leaves the end of the task to the reader of a stream, or to a cancellation.
@@ -357,7 +360,10 @@ package final class TaskRecord: Sendable {
                 shared.mayEndLazily = shared.request.map { $0.request.hasNoExtras && $0.request.body.isNone } ?? false
             }
             shared.isTransferUnstarted = shared.lifecycle.isPaused
-            if !shared.isTransferUnstarted { registry.transport.start(transfer) }
+            if shared.isTransferUnstarted { return true }
+            registry.start(transfer)
+            // The priority can have changed since `prepareAttempt()`.
+            if shared.priority != transfer.request.priority { control(.prioritize(shared.priority), transfer) }
             return true
         }
     }
@@ -406,14 +412,38 @@ package final class TaskRecord: Sendable {
     }
 
     /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is published.
-    /// Without `deliver`, the caller has the value itself. `value` is for the observers. `outcome` is that of a plain call
-    /// (`TransferOutcome.kept(by:)`).
+    /// Without `deliver`, the caller has the value itself. `value` is for the observers.
     func end(
-        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, outcome: TransferOutcome? = nil,
-        deliver: (() -> Void)? = nil
+        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, deliver: (() -> Void)? = nil
     ) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
-        let ended = shared.withLock { shared -> End? in
+        guard let ended = takeEnd(state, outcome: nil, isDelivered: deliver != nil) else { return }
+        if deliver != nil { registry.post(.leave, of: self) }
+        meter.finish()
+        deliver?()
+        tell(ended, state)
+        if registry.hasSubscribers {
+            registry.publish(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file), value: value)
+        }
+        leave(ended)
+    }
+
+    /// Ends the task of a plain call, whose caller has the value, and which nobody observes.
+    ///
+    /// - Parameter outcome: That of its attempt (`TransferOutcome.kept(by:)`).
+    func endPlain(with outcome: TransferOutcome) {
+        guard let ended = takeEnd(.completed, outcome: outcome, isDelivered: false) else { return }
+        meter.finish()
+        tell(ended, .completed)
+        if registry.hasSubscribers {
+            registry.publish(TaskRegistry.Completion(AnySessionTask(self), error: nil, file: nil), value: nil)
+        }
+        leave(ended)
+    }
+
+    /// Takes out what the task has until its end; nil if it has ended before.
+    private func takeEnd(_ state: Session.TaskState, outcome: TransferOutcome?, isDelivered: Bool) -> End? {
+        shared.withLock { shared -> End? in
             guard shared.lifecycle.end(state) else { return nil }
             shared.transfer = nil
             if let outcome {
@@ -426,7 +456,7 @@ package final class TaskRecord: Sendable {
                 shared.request = nil
             }
             var end = End(
-                isLazy: deliver == nil && shared.mayEndLazily, isUnregistered: deliver == nil && shared.isUnregistered)
+                isLazy: !isDelivered && shared.mayEndLazily, isUnregistered: !isDelivered && shared.isUnregistered)
             if let extras = shared.extra {
                 end.states = extras.states
                 end.waiters = extras.headWaiters
@@ -437,15 +467,16 @@ package final class TaskRecord: Sendable {
             }
             return end
         }
-        guard let ended else { return }
-        if deliver != nil { registry.post(.leave, of: self) }
-        meter.finish()
-        deliver?()
+    }
+
+    /// Wakes those who wait for the head, and ends the streams of states.
+    private func tell(_ ended: End, _ state: Session.TaskState) {
         for waiter in ended.waiters { waiter.resume() }
         ended.states?.finish { _ in state }
-        if registry.hasSubscribers {
-            registry.publish(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file), value: value)
-        }
+    }
+
+    /// Tells the registry that the value was delivered.
+    private func leave(_ ended: End) {
         if ended.isUnregistered { return registry.endUnregistered() }
         if ended.isLazy { registry.postDeliveryLazily(of: self) } else { registry.post(.deliver, of: self) }
     }

@@ -22,6 +22,8 @@ public actor TaskRegistry {
     package nonisolated let sessionID = Session.ID.next()
     package nonisolated let configuration: Session.Configuration
     package nonisolated let transport: any Transport
+    /// The same property of the transport.
+    nonisolated let announcesOwners: Bool
     nonisolated let files: FileStore
     /// The clock for the time limits on reading bodies that are not delivered.
     nonisolated let clock: any Clock<Duration>
@@ -36,6 +38,8 @@ public actor TaskRegistry {
     nonisolated let authorizations = AuthenticationCache()
     /// The session's cookies; nil for none.
     nonisolated let cookies: CookieStore?
+    /// A Boolean value that indicates whether the session has cookies at this moment.
+    nonisolated var hasStoredCookies: Bool { cookies.map { !$0.isEmpty } ?? false }
     /// The cache around each exchange; nil for none.
     nonisolated let cache: SessionCache?
     /// A Boolean value that indicates whether there is a cache. Known without a copy of it.
@@ -76,6 +80,7 @@ public actor TaskRegistry {
     init(configuration: Session.Configuration, transport: any Transport, files: FileStore, clock: any Clock<Duration>) {
         self.configuration = configuration
         self.transport = transport
+        announcesOwners = transport.announcesOwners
         self.files = files
         self.clock = clock
         executor = transport.executor
@@ -145,6 +150,14 @@ public actor TaskRegistry {
         post(Subscription(queue, registry: self), operation: 0)
         return queue.stream()
     }
+
+    // MARK: The transport
+
+    /// Returns the reason why the request of an attempt cannot be sent at all; nil if it can.
+    nonisolated func refusal(of transfer: Transfer) -> TransferFailure? { transport.refusal(of: transfer) }
+
+    /// Hands an attempt to the transport.
+    nonisolated func start(_ transfer: Transfer) { transport.start(transfer) }
 
     // MARK: Messages of the tasks
 
@@ -216,7 +229,9 @@ public actor TaskRegistry {
             live.addFresh(record, number: number)
             if cancelsNewTasks { record.cancel() }
         case .leave: live.leave(number)
-        case .deliver: notify(of: live.delivered(number, isLast: admission.end()))
+        case .deliver:
+            let outcome = live.delivered(number, isLast: admission.end())
+            if !outcome.isEmpty { notify(of: outcome) }
         }
     }
 

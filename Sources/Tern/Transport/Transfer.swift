@@ -73,6 +73,12 @@ package final class Transfer: Sendable {
         }
     }
 
+    /// Stores the numbers of bytes (`ProgressMeter.update`). Not inlined, which saves a count for the meter.
+    @inline(never)
+    func updateProgress(sent: Int64, of sentTotal: Int64?, received: Int64?, of receivedTotal: Int64?) -> Bool {
+        meter.update(sent: sent, of: sentTotal, received: received, of: receivedTotal)
+    }
+
     /// Receives bytes of the body. If `isFull`, the transport delivers no more until `TransferCommand.demand`.
     package func receive(_ chunk: Data) -> (wake: Wake?, isFull: Bool) {
         unsafe shared.withLock { shared in
@@ -216,8 +222,12 @@ package final class TransferOutcome: Sendable {
     /// Returns the outcome for a response whose value comes from a decoder: with the body only if the value is that body.
     @inline(__always)
     func kept<Value>(by decoder: BodyDecoder<Value>) -> TransferOutcome {
-        decoder.isImmediate && Value.self == Data.self ? self : withoutBody
+        isKept(by: decoder) ? self : withoutBody
     }
+
+    /// Returns whether `kept(by:)` returns the same outcome, because the value of the decoder is the body.
+    @inline(__always)
+    func isKept<Value>(by decoder: BodyDecoder<Value>) -> Bool { decoder.isImmediate && Value.self == Data.self }
 
     /// Returns the outcome of a body that was decompressed on its way to the reader.
     func decoded(_ decoder: ContentDecoder) -> TransferOutcome {

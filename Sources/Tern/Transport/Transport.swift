@@ -31,8 +31,8 @@ package protocol Transport: AnyObject, Sendable {
     /// tunnel, whose challenges the transport answers itself.
     func proxyCredential(for target: Target) -> Credential?
 
-    /// Returns the reason why a request cannot be sent at all; nil if it can. Called before anything is sent.
-    func refusal(of request: WireRequest) -> TransferFailure?
+    /// Returns the reason why the request of an attempt cannot be sent at all; nil if it can. Called before the start.
+    func refusal(of transfer: Transfer) -> TransferFailure?
 
     /// Starts an attempt. Progress, head, body and outcome arrive later, through `transfer`. Called with the task's lock
     /// held, so it only queues.
@@ -81,7 +81,7 @@ extension Transport {
 
     package func proxyCredential(for target: Target) -> Credential? { nil }
 
-    package func refusal(of request: WireRequest) -> TransferFailure? { nil }
+    package func refusal(of transfer: Transfer) -> TransferFailure? { nil }
 
     package func openConnections() async -> [Session.OpenConnections] { [] }
 

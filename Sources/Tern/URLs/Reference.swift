@@ -149,12 +149,12 @@ enum Reference {
 /// A base with a path gets a trailing slash, so that `users` under `https://host/v1` is `https://host/v1/users`. Its
 /// own query and fragment are dropped. A reference with a leading slash starts at the host, and an absolute URL
 /// replaces the base.
-package struct BaseURL: Sendable, Hashable {
+package final class BaseURL: Sendable {
     /// The result for the empty reference: the base with its trailing slash.
     package let root: Target
 
     /// Creates a base from a URL.
-    package init(_ url: URL) throws(Target.Problem) { try self.init(absolute: url.absoluteString) }
+    package convenience init(_ url: URL) throws(Target.Problem) { try self.init(absolute: url.absoluteString) }
 
     /// Parses an absolute URL.
     package init(absolute: String) throws(Target.Problem) {

@@ -19,21 +19,15 @@ extension HTTP1Carrier {
         self.exchange = exchange
         exchange.connection = self
         exchange.handler.didConnect(info)
-        let framing: HTTP1RequestHead.Framing
         switch exchange.body {
-        case .none: (framing, missingBody) = (.none, 0)
-        case .length(let count): (framing, missingBody) = (.length(count), count)
-        case .stream: (framing, missingBody) = (.chunked, nil)
+        case .none: missingBody = 0
+        case .length(let count): missingBody = count
+        case .stream: missingBody = nil
         }
-        let head = HTTP1RequestHead(
-            method: exchange.method, target: exchange.url, targetStart: exchange.pathStart,
-            authority: exchange.destination.authority, framing: framing,
-            dropsProxyAuthorization: !exchange.destination.isForwarded, upgrade: exchange.upgrade)
         // The head of a usual request is written into the memory that it is sent from.
-        let usualCount =
-            outputOffset == output.count ? unsafe head.writeUsual(exchange.fields, into: context.sendBuffer) : nil
+        let usualCount = outputOffset == output.count ? writeUsualHead(of: exchange) : nil
         do {
-            if usualCount == nil { try head.write(exchange.fields, into: &output) }
+            if usualCount == nil { try writeHead(of: exchange) }
         } catch {
             self.exchange = nil
             exchange.connection = nil
@@ -55,6 +49,30 @@ extension HTTP1Carrier {
         guard let usualCount, isWriting else { return send() }
         _ = sendBuffer(usualCount)
         updateEvents()
+    }
+
+    /// Writes the head of a usual request to the start of the send buffer. Returns the number of bytes; nil for any other.
+    private func writeUsualHead(of exchange: HTTPExchange) -> Int? {
+        guard exchange.body == .none, !exchange.hasUpgrade else { return nil }
+        return unsafe HTTP1RequestHead.writeUsual(
+            method: exchange.method, target: exchange.url, from: exchange.pathStart,
+            authority: exchange.destination.authority, isSendable: exchange.destination.hasSendableAuthority,
+            exchange.fields, into: context.sendBuffer)
+    }
+
+    /// Appends the head of a request to the output.
+    private func writeHead(of exchange: HTTPExchange) throws(EngineError) {
+        let framing: HTTP1RequestHead.Framing =
+            switch exchange.body {
+            case .none: .none
+            case .length(let count): .length(count)
+            case .stream: .chunked
+            }
+        let head = HTTP1RequestHead(
+            method: exchange.method, target: exchange.url, targetStart: exchange.pathStart,
+            authority: exchange.destination.authority, framing: framing,
+            dropsProxyAuthorization: !exchange.destination.isForwarded, upgrade: exchange.upgrade)
+        try head.write(exchange.fields, into: &output)
     }
 
     /// Returns whether the exchange may only be sent while no byte waits. That does not hold for the first exchange of a

@@ -9,6 +9,8 @@ package final class Destination {
     package let port: UInt16
     /// The host and port as they stand in a Host field; the default port is left out.
     package let authority: String
+    /// A Boolean value that indicates whether a head can contain the authority. Checked once, not for each request.
+    let hasSendableAuthority: Bool
     /// The trust policy of the server; nil for plain HTTP.
     package let trust: TLSPolicy?
     /// A Boolean value that indicates whether connections can speak HTTP/2, after a negotiation by TLS or without one.
@@ -26,6 +28,8 @@ package final class Destination {
     /// A Boolean value that indicates whether the connections are for exchanges with `HTTPExchange.upgrade`. They speak
     /// HTTP/1.1 only, are not shared with other exchanges, and pass an HTTP proxy through a tunnel.
     package let isForUpgrade: Bool
+    /// A Boolean value that indicates whether a proxy receives requests whole, and not through a tunnel.
+    package let isForwarded: Bool
     /// The number of the destination's key in the pool; nil until it is known.
     var key: ConnectionPool.KeyID?
     /// A Boolean value that indicates whether the server chose HTTP/1.1 although HTTP/2 was offered, or requires it.
@@ -43,6 +47,7 @@ package final class Destination {
         self.host = host
         self.port = port
         self.authority = authority
+        hasSendableAuthority = HTTP1RequestHead.isAuthority(authority)
         self.trust = trust
         self.proxy = proxy
         self.proxyTrust = proxyTrust
@@ -51,8 +56,9 @@ package final class Destination {
         self.localEndpoint = localEndpoint
         self.isForUpgrade = isForUpgrade
         // A proxy that receives requests whole speaks HTTP/1.
-        let isForwarded = trust == nil && (proxy?.kind == .http || proxy?.kind == .https)
-        self.assumesHTTP2 = assumesHTTP2 && trust == nil && !isForwarded && !isForUpgrade
+        let mayForward = trust == nil && (proxy?.kind == .http || proxy?.kind == .https)
+        isForwarded = mayForward && !isForUpgrade
+        self.assumesHTTP2 = assumesHTTP2 && trust == nil && !mayForward && !isForUpgrade
         self.allowsHTTP2 = allowsHTTP2 && trust != nil && !isForUpgrade || self.assumesHTTP2
     }
 
@@ -62,6 +68,7 @@ package final class Destination {
         host = other.host
         port = other.port
         authority = other.authority
+        hasSendableAuthority = other.hasSendableAuthority
         trust = other.trust
         allowsHTTP2 = false
         assumesHTTP2 = false
@@ -71,6 +78,7 @@ package final class Destination {
         unixSocketPath = other.unixSocketPath
         localEndpoint = other.localEndpoint
         isForUpgrade = other.isForUpgrade
+        isForwarded = other.isForwarded
         key = other.key
         speaksHTTP1 = true
     }
@@ -83,12 +91,6 @@ package final class Destination {
     }
 
     package var isSecure: Bool { trust != nil }
-
-    /// A Boolean value that indicates whether a proxy receives requests whole, and not through a tunnel.
-    package var isForwarded: Bool {
-        guard let proxy, !isSecure, !isForUpgrade else { return false }
-        return proxy.kind == .http || proxy.kind == .https
-    }
 
     /// The host and port, for texts of errors.
     var name: String { unixSocketPath.map { "the Unix socket \($0)" } ?? "\(host):\(port)" }

@@ -158,7 +158,8 @@ package final class HTTPExchange {
     package var path: String {
         pathStart == 0 ? url : String(Substring(url.utf8.dropFirst(pathStart)))
     }
-    package let fields: RequestFields
+    package var fields: RequestFields { sharedFields.fields }
+    let sharedFields: RequestFields.Shared
     package let body: RequestBody
     package let limits: HeadLimits
     /// The position among the exchanges that wait for a connection; higher values go first.
@@ -184,6 +185,8 @@ package final class HTTPExchange {
         get { variables.upgrade }
         set { variables.upgrade = newValue }
     }
+    /// A Boolean value that indicates whether there is such a protocol. Known without a copy of its name.
+    var hasUpgrade: Bool { variables.upgrade != nil }
     /// The destination of ordinary exchanges with the same server. One of its connections over HTTP/2 carries an exchange with
     /// `upgrade` on a stream if the server allows that (RFC 8441). Nil for none.
     package var sharedDestination: Destination? {
@@ -238,7 +241,7 @@ package final class HTTPExchange {
     /// - Parameters:
     ///   - path: The path and the query after the first `pathStart` bytes; over a proxy without a tunnel, the whole URL.
     package init(
-        to destination: Destination, method: String, path: String, pathStart: Int = 0, fields: RequestFields,
+        to destination: Destination, method: String, path: String, pathStart: Int = 0, fields: RequestFields.Shared,
         body: RequestBody,
         limits: HeadLimits, priority: Int, urgency: UInt8? = nil, needsFreshConnection: Bool,
         handler: any ExchangeHandler
@@ -247,7 +250,7 @@ package final class HTTPExchange {
         self.method = method
         url = path
         self.pathStart = pathStart
-        self.fields = fields
+        sharedFields = fields
         self.body = body
         self.limits = limits
         variables = Variables(priority: priority, urgency: urgency)

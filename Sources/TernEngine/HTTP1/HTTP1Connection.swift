@@ -219,10 +219,12 @@ extension HTTP1Connection.Request {
     /// Describes a request with these fields.
     @inline(__always)
     package init(method: String, fields: RequestFields, hasBody: Bool, limits: HeadLimits, upgrade: String? = nil) {
-        let isConnect = method == "CONNECT"
+        // Most requests, by one comparison of numbers.
+        let isGet = method == "GET"
+        let isConnect = !isGet && method == "CONNECT"
         self.init(
             response: HTTP1Parser.Request(
-                isHead: method == "HEAD", isConnect: isConnect, allowsUpgrade: upgrade != nil && !isConnect,
+                isHead: !isGet && method == "HEAD", isConnect: isConnect, allowsUpgrade: upgrade != nil && !isConnect,
                 limits: limits),
             hasBody: hasBody, asksToClose: fields.summary.contains(.asksToClose),
             expectsContinue: hasBody && fields.summary.contains(.expectsContinue), upgrade: upgrade)

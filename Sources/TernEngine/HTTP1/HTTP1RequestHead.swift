@@ -75,26 +75,39 @@ extension HTTP1RequestHead {
     /// of bytes; nil for any other head, and for one with a part that cannot be sent, for which `write(_:into:)` is called.
     @unsafe
     package func writeUsual(_ fields: RequestFields, into memory: UnsafeMutableRawBufferPointer) -> Int? {
+        guard framing == .none, upgrade == nil else { return nil }
+        return unsafe Self.writeUsual(
+            method: method, target: target, from: targetStart, authority: authority,
+            isSendable: Self.isAuthority(authority), fields, into: memory)
+    }
+
+    /// Does the same for a request without a body and another protocol, from its parts.
+    ///
+    /// - Parameters:
+    ///   - targetStart: The number of bytes of `target` before the target itself.
+    ///   - isSendable: A Boolean value that indicates whether a head can contain the authority.
+    @unsafe
+    static func writeUsual(
+        method: String, target: String, from targetStart: Int, authority: String, isSendable: Bool,
+        _ fields: RequestFields, into memory: UnsafeMutableRawBufferPointer
+    ) -> Int? {
         let unusual: RequestFields.Summary = [.host, .expectsContinue, .proxyAuthorization, .te, .chunked]
-        guard framing == .none, upgrade == nil, !needsLength, fields.summary.isDisjoint(with: unusual),
-            fields.statedLength == nil,
+        guard isSendable, !needsLength(method), fields.summary.isDisjoint(with: unusual), fields.statedLength == nil,
             // At most that many bytes are written.
             method.utf8.count + target.utf8.count + authority.utf8.count + fields.bytes.count + 32 <= memory.count
         else { return nil }
         var count = 0
-        guard unsafe Self.copy(method, to: memory, at: &count, where: { HTTPBytes.isToken($0) }) else { return nil }
-        unsafe Self.copy(" ", to: memory, at: &count)
-        let isTarget = unsafe Self.copy(target, from: targetStart, to: memory, at: &count) { $0 > 0x20 && $0 < 0x7F }
-        unsafe Self.copy(" HTTP/1.1\r\nHost: ", to: memory, at: &count)
-        guard isTarget, unsafe Self.copy(authority, to: memory, at: &count, where: { Self.isAuthority($0) }) else {
-            return nil
-        }
-        unsafe Self.copy("\r\n", to: memory, at: &count)
+        guard unsafe copy(method, to: memory, at: &count, where: { HTTPBytes.isToken($0) }) else { return nil }
+        unsafe copy(" ", to: memory, at: &count)
+        let isTarget = unsafe copy(target, from: targetStart, to: memory, at: &count) { $0 > 0x20 && $0 < 0x7F }
+        unsafe copy(" HTTP/1.1\r\nHost: ", to: memory, at: &count)
+        guard isTarget, unsafe copy(authority, to: memory, at: &count, where: { _ in true }) else { return nil }
+        unsafe copy("\r\n", to: memory, at: &count)
         unsafe fields.bytes.withUnsafeBytes { bytes in
             unsafe UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: bytes)
         }
         count += fields.bytes.count
-        unsafe Self.copy("\r\n", to: memory, at: &count)
+        unsafe copy("\r\n", to: memory, at: &count)
         return count
     }
 
@@ -126,7 +139,10 @@ extension HTTP1RequestHead {
 
     /// A Boolean value that indicates whether the length of a body is stated although there is none: these methods always
     /// have a meaning for content (RFC 9110 §8.6).
-    private var needsLength: Bool { method == "POST" || method == "PUT" || method == "PATCH" }
+    private static func needsLength(_ method: String) -> Bool {
+        // Most requests, by one comparison of numbers.
+        method != "GET" && (method == "POST" || method == "PUT" || method == "PATCH")
+    }
 
     /// Refuses a protocol that the request cannot ask for. A body would have to end before the server switches, and HTTP/2
     /// is not reached in this way (RFC 9113 §3.1).
@@ -160,7 +176,7 @@ extension HTTP1RequestHead {
     private func appendFraming(to buffer: inout [UInt8]) {
         switch framing {
         case .none:
-            guard needsLength else { return }
+            guard Self.needsLength(method) else { return }
             Self.append("Content-Length: 0\r\n", to: &buffer)
         case .length(let length):
             Self.append("Content-Length: ", to: &buffer)
@@ -170,6 +186,9 @@ extension HTTP1RequestHead {
             Self.append("Transfer-Encoding: chunked\r\n", to: &buffer)
         }
     }
+
+    /// Returns whether a head can contain an authority.
+    static func isAuthority(_ text: String) -> Bool { !text.isEmpty && text.utf8.allSatisfy { isAuthority($0) } }
 
     private static func isAuthority(_ byte: UInt8) -> Bool {
         switch byte {

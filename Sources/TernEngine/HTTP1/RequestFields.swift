@@ -71,6 +71,13 @@
         package static var priority: Summary { Summary(rawValue: 1 << 15) }
     }
 
+    /// The same fields for many requests. One reference, because a copy of the fields has several.
+    package final class Shared: Sendable {
+        package let fields: RequestFields
+
+        package init(_ fields: RequestFields) { self.fields = fields }
+    }
+
     /// The lines `Name: value`, or `Name:` for an empty value, each with CRLF.
     package private(set) var bytes: [UInt8] = []
     /// The fields of `bytes`, in their order.

@@ -129,7 +129,8 @@ final class TestExchange: ExchangeHandler {
             do { try fields.append(name: field.name, value: field.value) } catch { log.add("\(error)") }
         }
         exchange = HTTPExchange(
-            to: destination, method: settings.method, path: settings.path, fields: fields, body: settings.body,
+            to: destination, method: settings.method, path: settings.path, fields: RequestFields.Shared(fields),
+            body: settings.body,
             limits: HeadLimits(bytes: settings.headLimit), priority: 0, urgency: settings.urgency,
             needsFreshConnection: false, handler: self)
         exchange?.upgrade = settings.upgrade

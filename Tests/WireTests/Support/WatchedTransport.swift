@@ -19,7 +19,7 @@ final class WatchedTransport: Transport {
 
     func forwardsToProxy(_ target: Target) -> Bool { base.forwardsToProxy(target) }
 
-    func refusal(of request: WireRequest) -> TransferFailure? { base.refusal(of: request) }
+    func refusal(of transfer: Transfer) -> TransferFailure? { base.refusal(of: transfer) }
 
     func start(_ transfer: Transfer) {
         base.start(transfer)

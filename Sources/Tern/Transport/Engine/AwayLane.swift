@@ -12,7 +12,7 @@ final class AwayLane: LoopClient {
     private let home: EventLoop
     private let homeClient: UInt64
     private let settings: LoopConnections.Settings
-    private lazy var lane = TransferLane(context: context, pool: nil, owner: self)
+    private let lane: TransferLane
     private lazy var connections = LoopConnections(settings, context: context, observer: self)
     /// The transfers by their numbers.
     private var transfers: [UInt64: EngineTransfer] = [:]
@@ -26,6 +26,8 @@ final class AwayLane: LoopClient {
         self.home = home
         self.homeClient = homeClient
         self.settings = settings
+        lane = TransferLane(context: context, pool: nil)
+        lane.setOwner(self)
     }
 
     func receive(operation: UInt64, object: any AnyObject & Sendable) {

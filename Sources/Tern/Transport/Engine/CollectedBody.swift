@@ -87,8 +87,10 @@ struct CollectedBody {
     /// Removes and returns the waiting bytes. Copies only few bytes out of a large block.
     mutating func take() -> Data {
         guard slab.isEmpty else { return slab.take() }
-        defer { small = Data() }
-        return small
+        // Swapped, because to return the value and then replace it would copy it.
+        var taken = Data()
+        swap(&taken, &small)
+        return taken
     }
 }
 #endif

@@ -8,6 +8,8 @@ extension EngineTransfer {
 
     /// Returns the failure of an exchange; nil for a whole response. A failure of the transfer's own comes first.
     func failure(for error: EngineError?, isDeadConnection: Bool) -> TransferFailure? {
+        // Most exchanges, without a copy.
+        if error == nil, failure == nil { return nil }
         if let failure { return failure }
         guard let error else { return nil }
         if isDeadConnection {

@@ -26,11 +26,16 @@ struct DestinationCache {
         trust = EngineTrust(settings.authorities)
     }
 
-    mutating func destination(for request: WireRequest) throws(TransferFailure) -> Destination {
-        let isUsual =
-            request.hasNoExtras
-            || request.unixSocketPath == nil && request.trust == nil && request.upgrade == nil && !request.avoidsHTTP2
-        if isUsual, let last, last.origin == request.target.origin { return last.destination }
+    /// Takes the transfer, because its request has many fields to copy.
+    mutating func destination(for transfer: Transfer) throws(TransferFailure) -> Destination {
+        let isUsual = transfer.request.hasNoExtras || transfer.request.goesUsualWay
+        if isUsual, let last, last.origin == transfer.request.target.origin { return last.destination }
+        return try findDestination(for: transfer.request, isUsual: isUsual)
+    }
+
+    private mutating func findDestination(
+        for request: WireRequest, isUsual: Bool
+    ) throws(TransferFailure) -> Destination {
         let key = Key(
             origin: request.target.origin, unixSocketPath: request.unixSocketPath.map { Array($0.utf8) },
             policy: request.trust?.policy,
@@ -83,6 +88,13 @@ struct DestinationCache {
     }
 }
 
+extension WireRequest {
+    /// A Boolean value that indicates whether the connections of its origin are those of most requests.
+    fileprivate var goesUsualWay: Bool {
+        unixSocketPath == nil && trust == nil && upgrade == nil && !avoidsHTTP2
+    }
+}
+
 /// The header fields of the last request in the form in which they are sent. Most requests of a session have the same
 /// fields. Confined to the loop's thread.
 struct RequestFieldsCache {
@@ -94,19 +106,28 @@ struct RequestFieldsCache {
 
     /// The proxy of forwarded requests is the same for all requests of a session.
     private var source: Source?
-    private var fields = RequestFields()
+    private var fields = RequestFields.Shared(RequestFields())
 
+    /// Takes the transfer, because its request has many fields to copy.
     mutating func fields(
-        of request: WireRequest, to destination: Destination
-    ) throws(TransferFailure) -> RequestFields {
-        let isForwarded = destination.isForwarded
-        if let source, request.rawCookie == nil, source.headers.isSameStorage(as: request.headers),
-            source.decompresses == request.decompresses, source.isForwarded == isForwarded
+        of transfer: Transfer, to destination: Destination
+    ) throws(TransferFailure) -> RequestFields.Shared {
+        if let source, transfer.request.hasNoExtras || transfer.request.rawCookie == nil,
+            source.headers.isSameStorage(as: transfer.request.headers),
+            source.decompresses == transfer.request.decompresses, source.isForwarded == destination.isForwarded
         {
             return fields
         }
+        return try newFields(of: transfer.request, to: destination)
+    }
+
+    private mutating func newFields(
+        of request: WireRequest, to destination: Destination
+    ) throws(TransferFailure) -> RequestFields.Shared {
+        let isForwarded = destination.isForwarded
         do throws(EngineError) {
-            let made = try Self.makeFields(of: request, proxy: isForwarded ? destination.proxy : nil)
+            let made = RequestFields.Shared(
+                try Self.makeFields(of: request, proxy: isForwarded ? destination.proxy : nil))
             // A raw Cookie field is used for one request only.
             if request.rawCookie == nil {
                 fields = made

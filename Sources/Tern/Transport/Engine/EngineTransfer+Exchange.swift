@@ -6,9 +6,8 @@ import TernEngine
 /// The calls that the engine makes during an exchange.
 extension EngineTransfer: ExchangeHandler {
     func didStartConnecting() {
-        let lane = lane
-        clock.connecting(lane.now)
-        lane.watch(clock)
+        clock.connecting(now)
+        onLane { $0.watch(clock) }
     }
 
     func didStopConnecting() { clock.withdrawn() }
@@ -16,19 +15,18 @@ extension EngineTransfer: ExchangeHandler {
     func didConnect(_ connection: ConnectionInfo) {
         self.connection = connection
         if connection.version == .http2 { waitForContinue() }
-        if exchange?.usesExtendedConnect == true { applyPause() }
-        let lane = lane
-        clock.connected(lane.now)
-        lane.watch(clock)
+        if usesExtendedConnect { applyPause() }
+        clock.connected(now)
+        onLane { $0.watch(clock) }
     }
 
     func didSend(_ count: Int) {
         sentBytes += Int64(count)
-        clock.moved(lane.now)
+        clock.moved(now)
     }
 
     func didReceiveBytes(_ count: Int) {
-        let now = lane.now
+        let now = now
         if receivedBytes == 0 { firstByteAt = now }
         receivedBytes += Int64(count)
         clock.moved(now)
@@ -50,11 +48,16 @@ extension EngineTransfer: ExchangeHandler {
         let head = ResponseHead(
             status: received.status, version: HTTPVersion(received.version), target: transfer.request.target,
             rawHead: received.bytes, maySetCookies: received.setsCookies)
-        self.head = head
-        if exchange?.usesExtendedConnect == true, 200..<300 ~= received.status { return switchStream(head) }
+        if usesExtendedConnect, 200..<300 ~= received.status {
+            self.head = head
+            return switchStream(head)
+        }
         // A server that refuses the request does not need the body. Over HTTP/2, the stream can stay open long after that.
         if received.status < 300 { continueWait?.end() } else { continueWait?.refuse() }
-        if transfer.request.method != .head { body.value.expected = received.contentLength }
+        // The first comparison is one of numbers, and true for most requests.
+        if transfer.request.method == .get || transfer.request.method != .head {
+            body.value.expected = received.contentLength
+        }
         isCompressed =
             received.status != 101 && received.isEncoded && transfer.request.decompresses
             && !head.removableCodings.isEmpty
@@ -63,6 +66,8 @@ extension EngineTransfer: ExchangeHandler {
             unsafe lane.context.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()
         }
+        // The last use, so that it is moved.
+        self.head = head
     }
 
     func didReceive(body bytes: UnsafeRawBufferPointer) -> Bool {

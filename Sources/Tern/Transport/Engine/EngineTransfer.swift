@@ -32,13 +32,16 @@ final class EngineTransfer {
     /// The pipe through which the reader moves the rest of the body out of the socket; nil if the bytes are copied.
     private var pipe: BodyPipe?
     private var loan = Loan.available
-    var trailers: Headers = [:]
+    /// nil for none.
+    var trailers: Headers?
     /// The lines of the request's trailers, once its body has ended.
     var requestTrailerLines: [UInt8] = []
     /// A Boolean value that indicates whether the session decompresses the body that it reads.
     var isCompressed = false
     /// A Boolean value that indicates whether the session receives the body in chunks.
     var isStreamed: Bool
+    /// A Boolean value that indicates whether the request asks for another protocol.
+    let isUpgrade: Bool
     /// The number of bytes of the request's body; nil if it has none, or if that is not known.
     private let bodyLength: Int64?
     /// The number of bytes of the request's body that were taken from its source.
@@ -75,10 +78,12 @@ final class EngineTransfer {
         case lent
     }
 
+    @inline(__always)
     init(_ transfer: Transfer, lane: TransferLane) {
         self.transfer = transfer
         self.lane = lane
         isStreamed = transfer.request.delivery == .streamed
+        isUpgrade = !transfer.request.hasNoExtras && transfer.request.upgrade != nil
         bodyLength =
             switch transfer.request.source {
             case .none: nil
@@ -92,34 +97,49 @@ final class EngineTransfer {
         clock = TransferClock(transfer.request.timeouts, now: lane.now)
     }
 
+    /// Calls a function with the lane without a count for it. The function must not move the transfer to another lane.
+    @inline(__always)
+    func onLane<Result>(_ body: (TransferLane) -> Result) -> Result {
+        unsafe Unmanaged.passUnretained(lane)._withUnsafeGuaranteedRef(body)
+    }
+
+    /// The time of the loop's turn, in nanoseconds.
+    var now: UInt64 { onLane { $0.now } }
+
+    /// A Boolean value that indicates whether extended CONNECT on a stream asks for another protocol (RFC 8441).
+    var usesExtendedConnect: Bool { isUpgrade && exchange?.usesExtendedConnect == true }
+
     // MARK: The way to the wire
 
-    func prepare(to destination: Destination, fields: RequestFields) {
+    func prepare(to destination: consuming Destination, fields: consuming RequestFields.Shared) {
         // The request has many fields, so it is not copied to a variable.
         let priority = transfer.request.priority
         // The pipe of a request for another protocol is for the time after the switch.
-        let hasBody = transfer.request.hasBody && transfer.request.upgrade == nil
+        let hasBody = transfer.request.hasBody && !isUpgrade
         let body: RequestBody = hasBody ? bodyLength.map { .length($0) } ?? .stream : .none
+        let isForwarded = destination.isForwarded
         let exchange = HTTPExchange(
             to: destination, method: transfer.request.method.rawValue,
-            path: destination.isForwarded ? transfer.request.target.stringForProxy : transfer.request.target.string,
-            pathStart: destination.isForwarded ? 0 : transfer.request.target.pathStart, fields: fields, body: body,
+            path: isForwarded ? transfer.request.target.stringForProxy : transfer.request.target.string,
+            pathStart: isForwarded ? 0 : transfer.request.target.pathStart, fields: fields, body: body,
             limits: HeadLimits(bytes: transfer.request.headLimit),
             priority: priority.rawValue, urgency: priority.urgency,
             needsFreshConnection: transfer.request.needsFreshConnection, handler: self)
         if hasBody { exchange.continueWait = transfer.request.timeouts.expectContinue.wholeNanoseconds }
-        if let limit = transfer.request.chunkLimit { exchange.readLimit = limit }
-        if let upgrade = transfer.request.upgrade { exchange.upgrade = upgrade }
+        if !transfer.request.hasNoExtras {
+            if let limit = transfer.request.chunkLimit { exchange.readLimit = limit }
+            if let upgrade = transfer.request.upgrade { exchange.upgrade = upgrade }
+        }
         self.exchange = exchange
     }
 
-    /// Submits the exchange to the pool, which can move the transfer to another loop at once. The caller does not touch it
-    /// afterwards.
-    func submit() {
-        guard let exchange else { return }
+    /// Submits the exchange to the pool of the lane, which can move the transfer to another loop at once. The caller does not
+    /// touch it afterwards.
+    func submit(to pool: ExchangePool?) {
+        guard let exchange, let pool else { return }
         isSubmitted = true
-        startedAt = lane.now
-        lane.pool?.submit(exchange)
+        startedAt = now
+        pool.submit(exchange)
     }
 
     /// Takes the exchange out of the pool. Ends it if it is on the wire.
@@ -151,7 +171,7 @@ final class EngineTransfer {
         guard isPaused != paused else { return }
         isPaused = paused
         pipe?.setStopped(paused)
-        if paused { clock.paused(lane.now) } else { clock.resumed(lane.now) }
+        if paused { clock.paused(now) } else { clock.resumed(now) }
         applyPause()
         // The connection may have sent the rest of the body at once, and the body may have failed.
         guard tableIndex >= 0 else { return }
@@ -159,9 +179,9 @@ final class EngineTransfer {
             leave()
             clock.withdrawn()
         }
-        lane.watch(clock)
+        onLane { $0.watch(clock) }
         // The last step, because the transfer can be on another loop afterwards.
-        if !paused, !isSubmitted { submit() }
+        if !paused, !isSubmitted { submit(to: lane.pool) }
     }
 
     func readerTookAll() {
@@ -185,8 +205,8 @@ final class EngineTransfer {
     }
 
     private func settleClock() {
-        clock.heldUp(isHeldUp || isStarved, lane.now)
-        lane.watch(clock)
+        clock.heldUp(isHeldUp || isStarved, now)
+        onLane { $0.watch(clock) }
     }
 
     func applyPause() {
@@ -195,7 +215,7 @@ final class EngineTransfer {
             return sendPipe()
         }
         // The bytes of another protocol wait for the server's consent.
-        let awaitsSwitch = exchange?.usesExtendedConnect == true && !isStreamSwitched
+        let awaitsSwitch = usesExtendedConnect && !isStreamSwitched
         let isSending = !isPaused && !(continueWait?.isActive ?? false) && !awaitsSwitch
         exchange?.set(isReading: !isPaused && !isHeldUp, isSending: isSending)
     }
@@ -205,7 +225,7 @@ final class EngineTransfer {
     func markChanged() {
         guard !isMarked else { return }
         isMarked = true
-        lane.flushLater(self)
+        onLane { $0.flushLater(self) }
     }
 
     /// Hands on the bytes of the turn. Small pieces wait while more arrive. Returns whether some wait.
@@ -227,7 +247,7 @@ final class EngineTransfer {
 
     func deliverChunk() {
         let (wake, isFull) = unsafe transfer.receive(body.value.take())
-        unsafe lane.context.wake(wake)
+        onLane { unsafe $0.context.wake(wake) }
         if isFull { holdUp() }
     }
 
@@ -243,16 +263,17 @@ final class EngineTransfer {
         // The session counts the decompressed bytes, whose number is not known in advance.
         let received = isCompressed ? nil : body.value.received
         let expected = isCompressed ? nil : body.value.expected
-        let isWatched = transfer.meter.update(sent: produced, of: bodyLength, received: received, of: expected)
+        let isWatched = transfer.updateProgress(
+            sent: produced, of: bodyLength, received: received, of: expected)
         guard isWatched, !isUnpublished else { return }
         isUnpublished = true
-        lane.publishLater(self)
+        onLane { $0.publishLater(self) }
     }
 
     /// Publishes the progress. Called when `nextPublication` has come.
     func publishProgress() {
         isUnpublished = false
-        nextPublication = lane.now + Self.publicationInterval
+        nextPublication = now + Self.publicationInterval
         transfer.meter.publish()
     }
 
@@ -305,13 +326,16 @@ final class EngineTransfer {
         if isStreamed, body.value.waitingCount > 0 { deliverChunk() }
         pipe?.releaseSocket()
         if transfer.request.hasBody, case .pipe(let upload, _) = transfer.request.source { upload.close() }
+        let version = head?.version
         let outcome = TransferOutcome(
-            head: head, body: body.value.take(), failure: failure, metrics: metrics(), trailers: trailers)
-        unsafe lane.context.wake(transfer.complete(outcome))
+            head: head.take(), body: body.value.take(), failure: failure, metrics: metrics(version),
+            trailers: trailers.take() ?? [:])
+        onLane { unsafe $0.context.wake(transfer.complete(outcome)) }
     }
 
-    private func metrics() -> TaskMetrics {
-        let now = lane.now
+    /// - Parameter version: That of the response; nil without one.
+    private func metrics(_ version: HTTPVersion?) -> TaskMetrics {
+        let now = now
         let isReused = connection?.isReused ?? false
         // A request on a pooled connection did not wait for its opening.
         let opening = isReused ? nil : connection?.opening
@@ -320,10 +344,10 @@ final class EngineTransfer {
             nameLookupEnd: opening.map { microseconds(until: $0.nameLookupEnd) } ?? -1,
             connectEnd: opening.map { microseconds(until: $0.connectEnd) } ?? -1,
             tlsEnd: opening.map { $0.tlsEnd == 0 ? 0 : microseconds(until: $0.tlsEnd) } ?? -1,
-            firstByteTime: head == nil ? -1 : microseconds(until: firstByteAt),
+            firstByteTime: version == nil ? -1 : microseconds(until: firstByteAt),
             totalTime: startedAt == 0 ? -1 : microseconds(until: now), activeTime: clock.elapsed(now),
             receivedBytes: receivedBytes, sentBytes: sentBytes, decodedBodyBytes: body.value.received,
-            httpVersion: head?.version, isReusedConnection: isReused,
+            httpVersion: version, isReusedConnection: isReused,
             remoteAddress: connection?.opening.remoteAddress,
             remotePort: connection.flatMap { $0.opening.remoteAddress == nil ? nil : Int($0.opening.remotePort) },
             pinReport: connection?.opening.pinReport)

@@ -48,15 +48,17 @@ final class EngineTransport: Transport {
         return .user(user, password: proxy.password ?? "")
     }
 
-    func refusal(of request: WireRequest) -> TransferFailure? {
+    func refusal(of transfer: Transfer) -> TransferFailure? {
         if !acceptsAll, let problem { return problem }
         if let problem = loop.problem() {
-            let reason = "no connection to \(request.target.host):\(request.target.port): \(problem.reason)"
+            let target = transfer.request.target
+            let reason = "no connection to \(target.host):\(target.port): \(problem.reason)"
             let isLack = problem.kind == .outOfDescriptors
             return TransferFailure(.connectionFailed, reason, underlying: isLack ? OutOfDescriptors() : nil)
         }
-        if acceptsAll, request.trust == nil { return nil }
-        return refusalOfTrust(request)
+        if acceptsAll, transfer.request.hasNoExtras { return nil }
+        if acceptsAll, transfer.request.trust == nil { return nil }
+        return refusalOfTrust(transfer.request)
     }
 
     private func refusalOfTrust(_ request: WireRequest) -> TransferFailure? {

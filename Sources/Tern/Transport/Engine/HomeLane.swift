@@ -73,7 +73,7 @@ final class HomeLane: LoopClient {
     private let pool: ExchangePool
     private let destinations: Confined<DestinationCache>
     private let fields = Confined(RequestFieldsCache())
-    private lazy var lane = TransferLane(context: context, pool: pool, owner: self)
+    private let lane: TransferLane
     /// The lanes on the other loops, on which connections can live.
     private let awayLanes: [AwayLaneHandle]
     /// The transfers on other loops, by their numbers.
@@ -94,6 +94,8 @@ final class HomeLane: LoopClient {
             authorizeProxy: { ProxyAuthorization.answers(of: $0, for: $1) })
         poolSettings.connection = settings.connection
         pool = ExchangePool(poolSettings, context: context, others: awayLanes)
+        lane = TransferLane(context: context, pool: pool)
+        lane.setOwner(self)
         for lane in awayLanes { lane.owner = self }
     }
 
@@ -134,16 +136,16 @@ final class HomeLane: LoopClient {
         let running = EngineTransfer(transfer, lane: lane)
         keep(running)
         do {
-            let destination = try destinations.value.destination(for: transfer.request)
-            let fields = try fields.value.fields(of: transfer.request, to: destination)
-            running.prepare(to: destination, fields: fields)
-            if transfer.request.upgrade != nil {
+            let destination = try destinations.value.destination(for: transfer)
+            let fields = try fields.value.fields(of: transfer, to: destination)
+            running.prepare(to: consume destination, fields: consume fields)
+            if running.isUpgrade {
                 running.exchange?.sharedDestination = destinations.value.sharedDestination(for: transfer.request)
             }
         } catch {
             return lane.end(running, error)
         }
-        running.submit()
+        running.submit(to: pool)
     }
 
     private func keep(_ running: EngineTransfer) {

@@ -14,7 +14,8 @@ final class TransferLane {
     let context: LoopContext
     /// The pool in which exchanges wait; nil in an `AwayLane`, where all have connections.
     let pool: ExchangePool?
-    private unowned let owner: any TransferLaneOwner
+    /// nil until the lane has its owner, before the first transfer.
+    private unowned var owner: (any TransferLaneOwner)?
     /// The transfers under way, each at its `tableIndex`, and the indices that are free.
     private let transfers = Confined<[EngineTransfer?]>([])
     private let freeIndices = Confined<[Int]>([])
@@ -30,13 +31,14 @@ final class TransferLane {
     /// Transfers whose progress is watched and has changed.
     private var unpublished: [EngineTransfer] = []
 
-    init(context: LoopContext, pool: ExchangePool?, owner: any TransferLaneOwner) {
+    init(context: LoopContext, pool: ExchangePool?) {
         self.context = context
         self.pool = pool
-        self.owner = owner
         limitTimer.setHandler(self)
         publicationTimer.setHandler(self)
     }
+
+    func setOwner(_ owner: any TransferLaneOwner) { self.owner = owner }
 
     var now: UInt64 { context.now }
 
@@ -50,7 +52,7 @@ final class TransferLane {
     /// Takes a transfer in.
     func keep(_ transfer: EngineTransfer) {
         context.awaitResponses(1)
-        transfer.lane = self
+        if transfer.lane !== self { transfer.lane = self }
         count += 1
         if let index = freeIndices.value.popLast() {
             transfers.value[index] = transfer
@@ -80,7 +82,7 @@ final class TransferLane {
         remove(transfer)
         transfer.leave(after: phase)
         transfer.complete(failure)
-        owner.transferEnded(transfer)
+        owner?.transferEnded(transfer)
     }
 
     func control(_ transfer: EngineTransfer, _ command: TransferCommand) {

@@ -42,7 +42,7 @@ final class URLSessionTransport: Transport {
 
     var executor: any MessageExecutor { QueueExecutor.shared }
 
-    func refusal(of request: WireRequest) -> TransferFailure? { hub.settings.refusal(of: request) }
+    func refusal(of transfer: Transfer) -> TransferFailure? { hub.settings.refusal(of: transfer.request) }
 
     func start(_ transfer: Transfer) {
         hub.post { $0.start(transfer) }
@@ -76,11 +76,11 @@ final class BackgroundTransport: Transport {
 
     var executor: any MessageExecutor { QueueExecutor.shared }
 
-    func refusal(of request: WireRequest) -> TransferFailure? {
-        guard request.upgrade == nil else {
+    func refusal(of transfer: Transfer) -> TransferFailure? {
+        guard transfer.request.upgrade == nil else {
             return TransferFailure(.unsupported, "the system continues no WebSocket without the process")
         }
-        return hub.settings.refusal(of: request)
+        return hub.settings.refusal(of: transfer.request)
     }
 
     /// Connects a transfer that is not started yet with a restored task.
