@@ -29,7 +29,7 @@ typedef struct {
     // Boolean values about the chunks of an animation behind the picture, which libpng does not get: whether the
     // current chunk is such a chunk, and whether there was one.
     bool isSkipping, hasSkipped;
-    bool hasSignature, isData, hasAnnounced, hasPicture, isDone, memory;
+    bool hasSignature, hasHeader, isData, hasAnnounced, hasPicture, isDone, memory;
     // The first warning of libpng, which warns of damaged picture data and continues.
     char warning[80];
     // For a whole file: the destination of its rows, and the number of rows read.
@@ -211,7 +211,9 @@ static uint64_t chunk(png_feed *png) {
     // libpng refuses a length above the limit as soon as it reads the chunk's head.
     if (type == IDAT || length > chunkLimit) return 8 + length + 4;
     if (left < 8 + length + 4) return 0;
-    if (type == IHDR && length == 13) {
+    // libpng refuses a second header without a look at it, and the picture before it stays.
+    if (type == IHDR && length == 13 && !png->hasHeader) {
+        png->hasHeader = true;
         uint32_t width = number(at + 8), height = number(at + 12);
         if ((uint64_t)width * height > feed->limits.pixels) {
             snprintf(png->error, 160, "%u by %u pixels, the limit is %llu in all", width, height,

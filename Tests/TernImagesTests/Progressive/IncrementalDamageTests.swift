@@ -43,6 +43,17 @@ import Foundation
         }
     }
 
+    /// The second header of a file is damage, and not a picture whose size exceeds the limit.
+    @Test(arguments: [1, 16, 10_000]) func aSecondHeaderIsDamage(size: Int) throws {
+        let picture = try #require(InterlacedFixtures.photo(20, 20))
+        let header = chunk("IHDR", [0, 1, 0, 0, 0, 1, 0, 0, 8, 6, 0, 0, 0])
+        let file = InterlacedFixtures.png(picture, interlaced: false).dropLast(12) + header
+        let options = ImageDecodingOptions(limits: .init(pixels: 10_000), allowsPartial: true)
+        let whole = try CodecImageDecoder().image(from: file, options: options)
+        let (_, final) = try feed(file, by: size, to: IncrementalDecoder(options: options))
+        #expect(final.pixels.bytes == whole.pixels.bytes)
+    }
+
     /// Cuts files at 64 places. The result is an error, or as much of the picture as the decoder of whole files
     /// returns.
     @Test(arguments: Coming.allCases) func aCutFileIsAnErrorUnlessPartialIsAsked(kind: Coming) throws {
