@@ -23,9 +23,10 @@ package struct PosixFileSystem: FileSystem {
     package func open(_ path: String, _ mode: FileMode) throws(FileFailure) -> Int32 {
         let flags: Int32 =
             switch mode {
-            case .read: O_RDONLY
-            case .create, .createPublic: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
-            case .update: O_WRONLY | O_NOFOLLOW | O_NONBLOCK
+            // A pipe with a name, which another user can put in the place of a file, does not hold the thread up.
+            case .read: O_RDONLY | O_NONBLOCK
+            case .create, .createPublic: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
+            case .update: O_RDWR | O_NOFOLLOW | O_NONBLOCK
             }
         let permissions = mode == .createPublic ? FilePermissions.ordinary : FilePermissions.ownerOnly
         let descriptor = FileCall.open(path, flags, permissions: permissions)

@@ -106,7 +106,9 @@ extension DurableDownload {
         let counts = try await fileCall("the part cannot be read") { () throws(FileFailure) -> [Int64]? in
             found.length == plan.lengthWithTable ? try await part.counts(of: plan) : nil
         }
-        guard let counts, !rule.validators.isEmpty else {
+        // After a loss of power, the table can count bytes that never reached the disk.
+        let isReliable = found.isFromThisBoot || control?.bootID == nil || control?.syncedBytes != nil
+        guard let counts, isReliable, !rule.validators.isEmpty else {
             startOverReason = .partMissing
             rule.validators = StrongValidators()
             return false
@@ -266,6 +268,7 @@ extension DurableDownload {
         switch rest {
         case .nothing: kept = "nothing is kept"
         case .part(let length): kept = "\(length) bytes are kept in \(part.partialPath)"
+        case .file: kept = "the file is complete: \(part.destination)"
         case .notRemoved(let reason): kept = "the part cannot be removed: \(reason)"
         }
         guard attempts > 0 else {

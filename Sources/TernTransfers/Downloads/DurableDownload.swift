@@ -129,6 +129,8 @@ actor DurableDownload {
         // `try?`: a download without a destination has no part.
         guard case .success(let request) = firstRequest, let path = try? FilePath.of(destination) else { return }
         let part = DownloadPart(destination: path, synchronizes: false, system: system)
+        // A folder that cannot be written, or is not there, has no part.
+        guard part.hasFiles else { return }
         let isLocked: Bool
         do throws(FileFailure) {
             isLocked = try await part.acquire(createsFolder: false)
@@ -174,7 +176,8 @@ actor DurableDownload {
         let request = try firstRequest.get()
         self.request = request
         let part = DownloadPart(
-            destination: try checkedPath(request), synchronizes: options.synchronizes, system: system)
+            destination: try checkedPath(request), synchronizes: options.synchronizes,
+            synchronizesEnd: options.hooks != nil, system: system)
         try await fileCall("no file can be moved to the destination") { () throws(FileFailure) in
             try await part.checkDestination()
         }
@@ -262,6 +265,7 @@ actor DurableDownload {
                 startOverReason = reason
                 rule = ContinuationRule(offset: 0, validators: StrongValidators())
             }
+            let received = receivedBytes
             do throws(NetworkError) {
                 try await attempt(part)
                 if plan == nil { return }
@@ -274,7 +278,8 @@ actor DurableDownload {
                 let hasNewBytes = length > highestLength
                 highestLength = max(highestLength, length)
                 rule.offset = length
-                schedule = try await nextSchedule(schedule, after: error, hasNewBytes: hasNewBytes)
+                schedule = try await nextSchedule(
+                    schedule, after: error, hasNewBytes: hasNewBytes, hasMovedBytes: receivedBytes > received)
             }
         }
     }
@@ -283,7 +288,8 @@ actor DurableDownload {
     ///
     /// - Parameter used: The URL of the attempt, if others may have replaced it meanwhile.
     func nextSchedule(
-        _ schedule: RetrySchedule, after error: NetworkError, hasNewBytes: Bool, used: Target? = nil
+        _ schedule: RetrySchedule, after error: NetworkError, hasNewBytes: Bool, hasMovedBytes: Bool = false,
+        used: Target? = nil
     ) async throws(NetworkError) -> RetrySchedule {
         guard let request, !error.isCancelled, !Task.isCancelled else { throw error }
         var schedule = schedule
@@ -291,7 +297,7 @@ actor DurableDownload {
         let reachability = session.configuration.reachability
         let action = schedule.decide(
             RetrySchedule.Failure(
-                error: error, request: request, hasNewBytes: hasNewBytes,
+                error: error, request: request, hasNewBytes: hasNewBytes, hasMovedBytes: hasMovedBytes,
                 hasNetwork: reachability.status != .unreachable, canReplaceURL: options.url != nil,
                 elapsed: time.elapsed(), random: Double.random(in: 0...1)))
         failedAttempts = schedule.failedAttempts

@@ -20,6 +20,8 @@ struct ForeignPartRule {
     let length: Int64
     /// The time at which the file here was created; nil if it is not known.
     let birth: Date?
+    /// The time of its last change; nil if it is not known.
+    var modified: Date?
     let now: Date
     let requiresProof: Bool
     /// The size that the caller expects; nil for any.
@@ -49,6 +51,11 @@ struct ForeignPartRule {
             let date = head.headers["Date"].flatMap({ HTTPDate.date(from: $0) })
         else { return "the server does not say when its file was changed" }
         guard let birth else { return "the file system does not know when the file was begun" }
+        if birth > now { return "the clock has gone back since the file was begun" }
+        // A move from another file system creates the file again, and leaves the time of its last change.
+        if let modified, modified.addingTimeInterval(Self.precision) < birth {
+            return "the file was moved from another file system, which does not say when it was begun"
+        }
         // Each difference is that of one clock.
         let isOlder = date.timeIntervalSince(changed) >= now.timeIntervalSince(birth) + Self.precision
         return isOlder ? nil : "the server's file can have changed since the file here was begun"
@@ -69,7 +76,8 @@ extension DurableDownload {
         if let control = found.control, control.urlDigest != digest { return found }
         guard let head = try await foreignHead() else { return found }
         let rule = ForeignPartRule(
-            length: file.length, birth: PosixFileSystem.birthTime(of: part.destination), now: Date(),
+            length: file.length, birth: PosixFileSystem.birthTime(of: part.destination), modified: file.modified,
+            now: Date(),
             requiresProof: options.foreignPart == .continuedIfUnchanged, expectedSize: options.expectedSize)
         let decision = rule.decision(on: head)
         if case .leave(let reason) = decision {

@@ -51,6 +51,11 @@ enum DiskCall {
         let length: Int64
         let seconds: Int
         let nanoseconds: Int
+
+        /// The time of the last change.
+        var modified: Date {
+            Date(timeIntervalSince1970: TimeInterval(seconds) + TimeInterval(nanoseconds) / 1e9)
+        }
     }
 
     /// Returns whether another user may write to what is at a path: it belongs to another one, its permissions allow it, or it is not a

@@ -50,6 +50,8 @@ actor DownloadPart {
     private let system: any FileSystem
     private let files: FileStore
     private let synchronizes: Bool
+    /// A Boolean value that indicates whether the file is on the disk before it has its name.
+    private let synchronizesEnd: Bool
     /// The descriptor of the control file, which holds the lock; nil before and after.
     private var lock: Int32?
     private var control: ControlFile?
@@ -59,6 +61,8 @@ actor DownloadPart {
     private var isControlNew = false
     /// A Boolean value that indicates whether this download has begun or continued the part.
     private var isAdopted = false
+    /// A Boolean value that indicates whether the file has its name.
+    private var isMoved = false
     private var descriptor: Int32?
     /// The bytes of a small file that is not on the disk yet; nil for other files.
     private var unwritten: [Data]?
@@ -70,9 +74,16 @@ actor DownloadPart {
     /// The reason why files that were to be removed are there; nil for none.
     private var notRemoved: FileFailure?
 
-    init(destination: String, synchronizes: Bool, system: any FileSystem) {
+    /// Creates the part of a download that has not begun.
+    ///
+    /// - Parameters:
+    ///   - synchronizes: A Boolean value that indicates whether the bytes are written to the disk as they arrive.
+    ///   - synchronizesEnd: A Boolean value that indicates whether they are on the disk before the file has its name, and its name
+    ///     before the download ends.
+    init(destination: String, synchronizes: Bool, synchronizesEnd: Bool = false, system: any FileSystem) {
         self.destination = destination
         self.synchronizes = synchronizes
+        self.synchronizesEnd = synchronizes || synchronizesEnd
         self.system = system
         folder = FilePath.folder(of: destination)
         names = ControlNames(destination: FilePath.name(of: destination))
@@ -127,6 +138,9 @@ actor DownloadPart {
     /// A Boolean value that indicates whether there is a control file.
     nonisolated var hasControl: Bool { DiskCall.identity(of: controlPath) != nil }
 
+    /// A Boolean value that indicates whether there is a file that the download would continue or remove.
+    nonisolated var hasFiles: Bool { hasControl || DiskCall.identity(of: partialPath) != nil }
+
     nonisolated func destinationIdentity() -> DiskCall.Identity? { DiskCall.identity(of: destination) }
 
     // MARK: Opening
@@ -136,7 +150,7 @@ actor DownloadPart {
         // The process can have been killed between two versions of the control file.
         try system.remove(FilePath.join(folder, names.nextControl))
         var found = Found()
-        let bytes = isControlNew ? Data() : try read(controlPath, limit: ControlFile.limit + 1)
+        let bytes = isControlNew ? Data() : try readLocked()
         isControlEmpty = bytes.isEmpty
         if !bytes.isEmpty {
             do throws(ControlFile.Problem) {
@@ -258,10 +272,9 @@ actor DownloadPart {
     /// Replaces the control file in one step.
     func store(_ new: ControlFile) throws(FileFailure) {
         var new = new
-        if synchronizes {
-            new.syncedBytes = new.syncedBytes ?? 0
-            new.bootID = DiskCall.bootID
-        }
+        // The bytes of segments can reach the disk after the table that counts them.
+        if synchronizes || new.segments != nil { new.bootID = DiskCall.bootID }
+        if synchronizes { new.syncedBytes = new.syncedBytes ?? 0 }
         let bytes = try encoded(new)
         let path = FilePath.join(folder, names.nextControl)
         try system.remove(path)
@@ -372,6 +385,16 @@ actor DownloadPart {
         }
     }
 
+    /// Reads the control file that is locked. Another user may have put another one in its place.
+    private func readLocked() throws(FileFailure) -> Data {
+        guard let lock else { throw FileFailure("read", controlPath, code: DiskCall.notThere) }
+        do throws(FileFailure) {
+            return try system.read(lock, at: 0, count: ControlFile.limit + 1)
+        } catch {
+            throw FileFailure(error.call, controlPath, code: error.code)
+        }
+    }
+
     private func read(_ path: String, limit: Int) throws(FileFailure) -> Data {
         let descriptor = try system.open(path, .read)
         defer { try? system.close(descriptor) }  // It was only read.
@@ -441,13 +464,14 @@ actor DownloadPart {
     func move(_ options: Download.Options) async throws(FileFailure) -> String {
         if let unwritten { return try await move(unwritten, options) }
         guard let descriptor, var control else { throw FileFailure("move", partialPath, code: DiskCall.notThere) }
-        if synchronizes { try DiskCall.synchronize(descriptor, partialPath) }
+        if synchronizesEnd { try DiskCall.synchronize(descriptor, partialPath) }
         // A process that is killed after the move finds by this number that it has happened.
         control.complete(DiskCall.identity(of: descriptor), length)
         try store(control)
         let place = try await files.move(partialPath, lock: descriptor, to: destination, options: options)
+        isMoved = true
         if let takenPermissions { DiskCall.setPermissions(takenPermissions, of: descriptor) }
-        if synchronizes { DiskCall.synchronize(folder: folder) }
+        if synchronizesEnd { DiskCall.synchronize(folder: folder) }
         return place
     }
 
@@ -468,7 +492,11 @@ actor DownloadPart {
             // The control file is empty. A torn description is not valid, and the download starts over.
             try system.write(try encoded(control), to: lock)
             (self.control, isControlEmpty, length) = (control, false, whole)
-            return try await files.move(partialPath, lock: nil, to: destination, options: options)
+            if synchronizesEnd { try DiskCall.synchronize(opened, partialPath) }
+            let place = try await files.move(partialPath, lock: nil, to: destination, options: options)
+            isMoved = true
+            if synchronizesEnd { DiskCall.synchronize(folder: folder) }
+            return place
         } catch {
             system.setPermissions(of: opened, true, folder: folder)
             throw error
@@ -515,6 +543,8 @@ actor DownloadPart {
         case nothing
         /// A part of this length, which can be continued.
         case part(Int64)
+        /// The whole file, at its destination. Its control file says so to the next download.
+        case file
         /// Files that could not be removed, with the reason.
         case notRemoved(String)
     }
@@ -525,6 +555,7 @@ actor DownloadPart {
     func closeKeepingPart() -> Rest {
         defer { close() }
         if let notRemoved { return .notRemoved("\(notRemoved)") }
+        if isMoved { return .file }
         do throws(FileFailure) {
             guard let control, isAdopted else {
                 if isControlEmpty { try system.remove(controlPath) }

@@ -44,13 +44,17 @@ actor UploadFile {
 
     /// Opens the file. Returns its identity.
     func open() throws(FileFailure) -> DiskCall.Identity {
-        guard DiskCall.identity(of: path) != nil else {
+        guard let named = DiskCall.identity(of: path) else {
             throw FileFailure("open", path, code: system.exists(path) ? DiskCall.notAFile : DiskCall.notThere)
         }
         let descriptor = try system.open(path, .read)
         self.descriptor = descriptor
         guard let identity = DiskCall.identity(of: descriptor) else {
             throw FileFailure("open", path, code: DiskCall.inputOutput)
+        }
+        // Another user can have put a link to a private file in its place meanwhile.
+        guard identity.number == named.number else {
+            throw FileFailure("open", path, code: DiskCall.stale, reason: "another file took its place meanwhile")
         }
         opened = identity
         return identity
@@ -92,16 +96,21 @@ actor UploadFile {
                     last = error
                 }
                 if last?.code == DiskCall.busy { return false }
+                guard mode == .update, last?.code == DiskCall.notThere else { break }
             }
             guard last?.code == DiskCall.alreadyThere else { break }
         }
         throw last ?? FileFailure("lock", controlPath, code: DiskCall.busy)
     }
 
+    /// Reads the file that is locked. Another user may have put another one in its place.
     private func readControl() throws(FileFailure) -> Data {
-        let descriptor = try system.open(controlPath, .read)
-        defer { try? system.close(descriptor) }  // It was only read.
-        return try system.read(descriptor, at: 0, count: UploadControl.limit + 1)
+        guard let lock else { throw FileFailure("read", controlPath, code: DiskCall.notThere) }
+        do throws(FileFailure) {
+            return try system.read(lock, at: 0, count: UploadControl.limit + 1)
+        } catch {
+            throw FileFailure(error.call, controlPath, code: error.code)
+        }
     }
 
     // MARK: The file

@@ -61,6 +61,9 @@ extension TransferQueue {
         public var clock: any Clock<Duration> = ContinuousClock()
         /// The file system of the transfers.
         var system: any FileSystem = PosixFileSystem()
+        /// Called before each step of a statement on the queue's own file. Returns a result code of SQLite to fail with, or nil to
+        /// continue. For tests.
+        var storeFault: (@Sendable (_ statement: String) -> Int32?)?
 
         /// Creates a configuration with the defaults of its properties.
         public init() {}

@@ -90,23 +90,26 @@ extension TransferQueue {
         public let kind: NetworkError.Kind
         /// The text of the error, without secrets.
         public let reason: String
+        /// The status of the server's response; nil if none was refused.
+        public let status: Int?
         /// A Boolean value that indicates whether the same transfer can succeed later.
         public let isRetryable: Bool
 
         /// The reason.
         public var description: String { reason }
 
-        init(_ kind: NetworkError.Kind, _ reason: String, isRetryable: Bool) {
-            (self.kind, self.reason, self.isRetryable) = (kind, reason, isRetryable)
+        init(_ kind: NetworkError.Kind, _ reason: String, status: Int? = nil, isRetryable: Bool) {
+            (self.kind, self.reason, self.status, self.isRetryable) = (kind, reason, status, isRetryable)
         }
 
-        private enum CodingKeys: CodingKey { case kind, reason, isRetryable }
+        private enum CodingKeys: CodingKey { case kind, reason, status, isRetryable }
 
         /// Reads a failure that was encoded.
         public init(from decoder: any Decoder) throws {
             let values = try decoder.container(keyedBy: CodingKeys.self)
             kind = NetworkError.Kind(rawValue: try values.decode(String.self, forKey: .kind))
             reason = try values.decode(String.self, forKey: .reason)
+            status = try values.decodeIfPresent(Int.self, forKey: .status)
             isRetryable = try values.decode(Bool.self, forKey: .isRetryable)
         }
 
@@ -115,6 +118,7 @@ extension TransferQueue {
             var values = encoder.container(keyedBy: CodingKeys.self)
             try values.encode(kind.rawValue, forKey: .kind)
             try values.encode(reason, forKey: .reason)
+            try values.encodeIfPresent(status, forKey: .status)
             try values.encode(isRetryable, forKey: .isRetryable)
         }
     }

@@ -185,6 +185,8 @@ extension TransferQueue {
     public func acknowledge(_ selection: Selection) async throws(TransferQueueError) -> Int {
         _ = try openStore()
         for id in schedule.items(for: .acknowledge, among: ids(of: selection)) {
+            // One that was cancelled holds the lock of its destination until it has ended.
+            await transfers[id]?.reporter.value
             guard let record = records[id], record.intent == .finished else { continue }
             await removeRest(of: id, record)
         }

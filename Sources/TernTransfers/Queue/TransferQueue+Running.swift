@@ -263,7 +263,8 @@ extension TransferQueue {
                 lastEnd += 1
                 (record.intent, record.isRetryable, record.ended) = (.failed, isRetryable, lastEnd)
                 ended.add(id, number: lastEnd)
-                outcome = Self.encoded(Failure(failure.kind, "\(failure)", isRetryable: isRetryable))
+                outcome = Self.encoded(
+                    Failure(failure.kind, "\(failure)", status: failure.status, isRetryable: isRetryable))
             }
         }
         records[id] = record
@@ -300,14 +301,19 @@ extension TransferQueue {
                 if record.intent == .finished {
                     await removeRest(of: id, record)
                 } else if let error = await removePart(of: record) {
-                    restore(id, error)
+                    let failure = (error.underlying as? FileFailure).map { TransferQueueError($0) }
+                    restore(id, TransferQueueError(failure?.kind ?? .inputOutput, "\(error)"))
                     continue
                 }
                 removed.append(id)
             }
-            // `try?`: the items are gone in this process, and come back in the next one.
-            try? store?.delete(removed)
-            forget(removed)
+            do throws(TransferQueueError) {
+                try store?.delete(removed)
+                forget(removed)
+            } catch {
+                // Their rows would bring them back in the next process.
+                for id in removed { restore(id, error) }
+            }
             notify()
         }
         discarding = nil
@@ -329,18 +335,19 @@ extension TransferQueue {
     }
 
     /// Puts back an item that could not be removed.
-    private func restore(_ id: ItemID, _ error: NetworkError) {
+    private func restore(_ id: ItemID, _ error: TransferQueueError) {
         guard var record = records[id] else { return }
-        let reason = "the item cannot be removed: \(error)"
-        let failure = (error.underlying as? FileFailure).map { TransferQueueError($0) }
-        unremoved[id] = TransferQueueError(failure?.kind ?? .inputOutput, reason)
+        let reason = "the item cannot be removed: \(error.reason)"
+        unremoved[id] = TransferQueueError(error.kind, reason)
+        // A finished transfer stays finished.
+        if record.intent == .finished { return perform(schedule.add([Self.entry(id, record)])) }
         forgetEnd(of: id)
         lastEnd += 1
         (record.intent, record.isRetryable, record.ended) = (.failed, true, lastEnd)
         records[id] = record
         ended.add(id, number: lastEnd)
         // `try?`: the item is removed after the next opening, or fails again.
-        try? store?.update([(id, record, Self.encoded(Failure(error.kind, reason, isRetryable: true)))])
+        try? store?.update([(id, record, Self.encoded(Failure(.fileSystem, reason, isRetryable: true)))])
         perform(schedule.add([Self.entry(id, record)]))
         send([.changed(id, .failed(retryable: true))])
     }

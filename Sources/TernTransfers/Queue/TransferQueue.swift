@@ -110,7 +110,7 @@ public actor TransferQueue {
     }
 
     private func load() throws(TransferQueueError) {
-        let store = try QueueStore(folder: folder)
+        let store = try QueueStore(folder: folder, fault: configuration.storeFault)
         let contents = try store.load()
         self.store = store
         records.reserveCapacity(contents.records.count)

@@ -71,6 +71,10 @@ struct RetrySchedule: Sendable {
         var request: Request
         /// A Boolean value that indicates whether the attempt brought bytes that the download did not have before.
         var hasNewBytes = false
+        /// A Boolean value that indicates whether the attempt moved bytes, of which it is not known whether they count: the server
+        /// can have received none, and a file that changed begins anew. They restart the time without progress alone, so that a
+        /// server that takes nothing is not asked for ever.
+        var hasMovedBytes = false
         /// False if the machine is known to have no network.
         var hasNetwork = true
         /// A Boolean value that indicates whether the caller can give a new URL.
@@ -140,6 +144,7 @@ struct RetrySchedule: Sendable {
             recordProgress(at: failure.elapsed)
         } else {
             failures += 1
+            if failure.hasMovedBytes { lastProgress = active }
         }
         if let limit = rules.maximumAttempts, failedAttempts >= limit {
             return .giveUp("the limit of attempts is reached")

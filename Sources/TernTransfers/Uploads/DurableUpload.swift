@@ -40,6 +40,9 @@ actor DurableUpload {
     private var attempts = 0
     private var sentBytes: Int64 = 0
     private var highestOffset: Int64 = 0
+    /// A Boolean value that indicates whether the control file describes an upload of an earlier process. It stays until another
+    /// upload takes its place: a server that refuses a credential says of every upload that it is gone.
+    private var hasAdopted = false
 
     init(
         _ source: URL, _ endpoint: Result<Request, NetworkError>, kind: UploadMessages.Kind, session: Session,
@@ -106,7 +109,7 @@ actor DurableUpload {
             await file.close(keepsControl: false)
             return result
         } catch {
-            await file.close(keepsControl: target != nil)
+            await file.close(keepsControl: target != nil || hasAdopted)
             throw ending(error)
         }
     }
@@ -186,6 +189,7 @@ actor DurableUpload {
             return
         }
         target = stored
+        hasAdopted = true
         mustInquire = true
     }
 
@@ -195,6 +199,7 @@ actor DurableUpload {
     private func send(_ source: UploadSource) async throws(NetworkError) {
         let file = source.file
         while !state.isComplete {
+            hasMovedBytes = false
             do throws(NetworkError) {
                 if Task.isCancelled { throw cancellation }
                 if target == nil {
@@ -289,6 +294,7 @@ actor DurableUpload {
         try await fileCall("the control file cannot be written") { () throws(FileFailure) in
             try await source.file.store(control)
         }
+        hasAdopted = false
     }
 
     private func inquire(_ file: UploadFile) async throws(NetworkError) {
@@ -325,6 +331,8 @@ actor DurableUpload {
         if startOvers > Self.mostStartOvers { throw failure.adding("\(startOvers) uploads were lost") }
     }
 
+    /// A Boolean value that indicates whether bytes of the file were sent since the last success or failure.
+    private var hasMovedBytes = false
     private var startOvers = 0
     /// The number of uploads of one call that a server can lose.
     private static let mostStartOvers = 3
@@ -405,7 +413,10 @@ actor DurableUpload {
             task.cancel()
         }
         await watching
-        if case .failure(let error) = result, start != nil { sentBytes += error.metrics?.sentBytes ?? 0 }
+        if case .failure(let error) = result, start != nil {
+            sentBytes += error.metrics?.sentBytes ?? 0
+            hasMovedBytes = task.uploadProgressNow.completedBytes > 0
+        }
         return try result.get()
     }
 
@@ -434,7 +445,7 @@ actor DurableUpload {
         let reachability = session.configuration.reachability
         let action = schedule.decide(
             RetrySchedule.Failure(
-                error: failure, request: request, hasNewBytes: hasNewBytes,
+                error: failure, request: request, hasNewBytes: hasNewBytes, hasMovedBytes: hasMovedBytes,
                 hasNetwork: reachability.status != .unreachable, elapsed: time.elapsed(),
                 random: Double.random(in: 0...1),
                 isTemporary: (failure.underlying as? UploadMessages.Problem)?.isTemporary ?? false))

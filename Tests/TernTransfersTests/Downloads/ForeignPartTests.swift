@@ -39,6 +39,30 @@ struct ForeignPartTests {
         if exchange.request.method != "HEAD" { try exchange.streamPattern(pattern, in: start..<pattern.count) }
     }
 
+    /// The times of a file of which nothing says that it began after the server's file had changed.
+    @Test(arguments: [
+        (birth: 3_600.0, modified: 3_600.0), (birth: -60, modified: -3_600), (birth: -31_536_000, modified: -60),
+    ])
+    func timesDecide(birth: Double, modified: Double) throws {
+        let now = Date(timeIntervalSince1970: 1_704_098_977)
+        let rule = ForeignPartRule(
+            length: 10, birth: now.addingTimeInterval(birth), modified: now.addingTimeInterval(modified), now: now,
+            requiresProof: true)
+        let head = ResponseHead(
+            status: 200, version: .http11, target: try Target(absolute: "http://a.test/file"),
+            headers: [
+                "Content-Length": "20", "ETag": "\"1\"", "Last-Modified": "Mon, 01 Jan 2024 07:49:37 GMT",
+                "Date": "Mon, 01 Jan 2024 08:49:37 GMT",
+            ])
+        guard case .leave(_) = rule.decision(on: head) else {
+            Issue.record("the file is continued")
+            return
+        }
+        let recent = ForeignPartRule(
+            length: 10, birth: now.addingTimeInterval(-60), modified: now, now: now, requiresProof: true)
+        #expect(recent.decision(on: head) == .take(size: 20))
+    }
+
     @Test func partOfAnotherProgramIsContinued() async throws {
         let asked = Log<String>()
         try await withServer {

@@ -103,7 +103,42 @@ struct QueueDiskTests {
         }
     }
 
+    /// An item whose folder cannot be written has no part, and can be removed.
+    @Test func itemOfAReadOnlyFolderCanBeRemoved() async throws {
+        let fault = Fault(EROFS) { call, path in call == "open" && path.contains("/locked/") }
+        try await withFaults(fault) { test in
+            try FileManager.default.createDirectory(at: test.folder.url("locked"), withIntermediateDirectories: false)
+            let id = try await test.queue.enqueue(test.download("locked/big"))
+            await test.queue.drained()
+            #expect(try await test.state(id) == .failed(retryable: true))
+            #expect(try await test.queue.remove(.item(id)) == 1)
+            #expect(try await test.queue.snapshot.isEmpty)
+        }
+    }
+
     // MARK: Removal
+
+    @Test func itemWhoseRowCannotBeRemovedStays() async throws {
+        let isFull = Lock(true)
+        try await withQueue(
+            configuration: .test {
+                $0.storeFault = { sql in sql.hasPrefix("DELETE") && isFull.withLock { $0 } ? 13 : nil }
+            }
+        ) {
+            try $0.serveFile(Self.pattern)
+        } test: { test in
+            let done = try await test.queue.enqueue(test.download("done"))
+            await test.queue.drained()
+            let waiting = try await test.queue.enqueue(test.download("waiting") { $0.isPaused = true })
+            let error = await #expect(throws: TransferQueueError.self) { try await test.queue.remove(.all) }
+            #expect(error?.kind == .noSpace, "\(String(describing: error))")
+            #expect(try await test.state(done) == .finished)
+            #expect(try await test.state(waiting) == .failed(retryable: true))
+            isFull.withLock { $0 = false }
+            #expect(try await test.queue.remove(.all) == 2)
+            #expect(try await test.queue.snapshot.isEmpty)
+        }
+    }
 
     /// Leaves an item with a part, and one without.
     private func withPart(

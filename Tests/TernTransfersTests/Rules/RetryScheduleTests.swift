@@ -48,6 +48,18 @@ struct RetryScheduleTests {
         }
     }
 
+    @Test func bytesThatMovedRestartTheTimeAlone() {
+        var rules = TransferRetry()
+        rules.timeWithoutProgress = .seconds(60)
+        var schedule = RetrySchedule(rules)
+        var moving = failure(elapsed: .seconds(3_600))
+        moving.hasMovedBytes = true
+        #expect(schedule.decide(moving) == .retry(after: .milliseconds(500)))
+        #expect(schedule.decide(failure(elapsed: .seconds(3_601))) == .retry(after: .seconds(1)))
+        for _ in 0..<7 { _ = schedule.decide(moving) }
+        #expect(schedule.decide(moving) == .giveUp(nil))
+    }
+
     @Test func attemptsAndTimeInAllAreLimited() {
         var rules = TransferRetry()
         rules.maximumAttempts = 2

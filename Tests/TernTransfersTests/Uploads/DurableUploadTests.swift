@@ -9,6 +9,9 @@ import FoundationEssentials
 #else
 import Foundation
 #endif
+#if canImport(Glibc)
+import Glibc
+#endif
 
 /// Durable uploads over the loopback interface, by both protocols.
 @Suite("Durable uploads", .timeLimit(.minutes(1)))
@@ -177,6 +180,36 @@ struct DurableUploadTests {
             try expectWhole(uploads, folder)
         }
     }
+
+    /// A server that refuses an expired credential answers as if the upload were gone.
+    @Test(arguments: kinds) func refusedUploadIsContinuedLater(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            try await leaveUpload(of: file, to: resumption(kind), uploads, client)
+            uploads.add(.status(403, []), to: "HEAD")
+            uploads.add(.status(403, []), to: "POST")
+            let error = try await failure {
+                try await client.upload(file, resuming: resumption(kind), options: options()).value
+            }
+            #expect(error.status == 403)
+            let result = try await client.upload(file, resuming: resumption(kind), options: options()).value
+            #expect(result.trace == [.continued(at: 10)] && uploads.uploads.count == 1)
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    #if os(Linux)
+    /// A pipe with a name, which another user can put in the place of the description, holds nothing up.
+    @Test func pipeInThePlaceOfTheDescriptionIsRefused() async throws {
+        try await withUploads(.tus) { uploads, client, folder, file in
+            try await leaveUpload(of: file, uploads, client)
+            let name = try #require(try folder.names.first { $0.hasSuffix(".tern.json") })
+            try FileManager.default.removeItem(at: folder.url(name))
+            #expect(unsafe mkfifo(folder.url(name).path, 0o600) == 0)
+            let error = try await failure { try await client.upload(file, resuming: .tus("files")).value }
+            #expect(error.kind == .fileSystem && error.reason.contains("refuse to write"), "\(error)")
+        }
+    }
+    #endif
 
     @Test(arguments: kinds) func goneUploadStartsOver(kind: UploadMessages.Kind) async throws {
         try await withUploads(kind) { uploads, client, folder, file in

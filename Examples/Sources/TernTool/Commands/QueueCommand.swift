@@ -106,7 +106,9 @@ struct QueueCommand: AsyncParsableCommand {
         @Argument(help: "The URLs, http or https; https without a scheme.", transform: URLText.complete)
         var urls: [String] = []
 
-        @Option(name: [.short, .long], help: "The file to write, for a single URL; by default the name in the URL.")
+        @Option(
+            name: [.short, .long],
+            help: "The file to write, for a single URL; by default the name in the URL, unless there is such a file.")
         var output: String?
 
         @Option(name: [.short, .long], help: "Add the URLs in this file, one on each line; - is standard input.")
@@ -150,6 +152,8 @@ struct QueueCommand: AsyncParsableCommand {
             // A later process can have another current folder.
             let file = PathText.url(output ?? URLText.fileName(text)).absoluteURL
             var transfer = TransferQueue.Transfer.download(url, to: file)
+            // Only a name that the caller gives replaces a file.
+            transfer.existing = output == nil ? .fail : .overwrite
             transfer.segments = segments
             transfer.digest = checksum
             transfer.group = group
@@ -272,7 +276,9 @@ struct QueueCommand: AsyncParsableCommand {
                 told.insert(item.id)
                 await bar.clear()
                 try terminal.report(QueueText.line(item))
-                if let failure = item.failure { code = code ?? ExitStatus.code(of: failure.kind) }
+                if let failure = item.failure {
+                    code = code ?? ExitStatus.code(of: failure.kind, status: failure.status)
+                }
                 if item.state == .finished { try await queue.acknowledge(.item(item.id)) }
             }
         }

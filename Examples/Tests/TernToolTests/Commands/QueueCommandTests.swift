@@ -15,6 +15,32 @@ struct QueueCommandTests {
         #expect(bytes.count == Self.pattern.count && Self.pattern.matches(bytes))
     }
 
+    /// A file is replaced only by a name that the caller gives.
+    @Test func aNameFromTheURLReplacesNoFile() async throws {
+        try await withTool {
+            try DownloadCommandTests.serve($0)
+        } test: { server, tool in
+            try Data("mine".utf8).write(to: tool.file("a"))
+            #expect(try await tool.tern("queue", "add", server.text("/a")).code == 0)
+            let run = try await tool.tern("queue", "run")
+            #expect(run.code == 3, "\(run.messages)")
+            #expect(try tool.bytes("a") == Data("mine".utf8))
+            #expect(try await tool.tern("queue", "remove", "--all").code == 0)
+            #expect(try await tool.tern("queue", "add", server.text("/a"), "-o", "a").code == 0)
+            #expect(try await tool.tern("queue", "run").code == 0)
+            try check(tool, "a")
+        }
+    }
+
+    @Test func aRefusedCredentialHasItsExitCode() async throws {
+        try await withTool {
+            try $0.respond(status: 401)
+        } test: { server, tool in
+            #expect(try await tool.tern("queue", "add", server.text("/a")).code == 0)
+            #expect(try await tool.tern("queue", "run").code == 6)
+        }
+    }
+
     @Test func downloadsAreStoredPausedAndRun() async throws {
         try await withTool {
             try DownloadCommandTests.serve($0)
