@@ -42,8 +42,8 @@ static bool isNews(components *all, const uint8_t *data, size_t length) {
     return news;
 }
 
-/// Returns the length of a segment whose bytes begin here. A length below 2 is wrong, and libjpeg then goes on behind it:
-/// if the survey ended there, it would not see the scans that are decoded.
+/// Returns the length of a segment whose bytes begin here. A length below 2 is wrong, and libjpeg goes on behind a segment
+/// of this length that it skips: if the survey ended there, it would not see the scans that are decoded.
 static size_t segmentLength(const uint8_t *at) {
     size_t length = (size_t)at[0] << 8 | at[1];
     return length < 2 ? 2 : length;

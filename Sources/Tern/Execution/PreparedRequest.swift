@@ -119,6 +119,7 @@ final class PreparedRequest: Sendable {
         extras = nil
     }
 
+    @inline(never)
     private init(
         like other: PreparedRequest, request: Request, headers: Headers, requestsIdentity: Bool? = nil,
         redirectedFrom: [Target]? = nil, challengeAnswer: Authorization? = nil, needsNewConnection: Bool = false,
@@ -177,6 +178,7 @@ final class PreparedRequest: Sendable {
     }
 
     /// Returns the same request with less time, because earlier attempts used some of the total limit.
+    @inline(never)
     func limitingTotalTime(spent: Duration) -> PreparedRequest {
         var timeouts = request.timeouts(in: registry.configuration.timeouts)
         guard timeouts.total != nil else { return self }
@@ -293,6 +295,7 @@ final class PreparedRequest: Sendable {
     }
 
     /// Returns the decoder for a body that the session decompresses; nil if nothing is to be decompressed.
+    @inline(never)
     func decoder(for head: ResponseHead) -> ContentDecoder? {
         guard decompresses, !isSwitched(head), registry.transport.leavesStreamsCompressed,
             case let codings = head.removableCodings, !codings.isEmpty
@@ -306,6 +309,7 @@ final class PreparedRequest: Sendable {
     }
 
     /// Returns the public error of a failed attempt, with the request, the head and the start of the body.
+    @inline(never)
     func error(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
         NetworkError(
             failure, request: request, response: outcome.head,
@@ -420,7 +424,7 @@ final class PreparedRequest: Sendable {
     /// Returns the reason why a request without a body, and with the headers and the limits of its session, cannot be sent;
     /// nil if it can.
     private static func problem(ofPlain method: Request.Method) -> String? {
-        // Most requests, by one comparison of numbers.
+        // GET first: two equal short strings are compared as integers.
         if method == .get { return nil }
         guard method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
         if method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }

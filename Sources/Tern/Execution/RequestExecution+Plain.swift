@@ -2,8 +2,8 @@
 /// needs no further step. It runs on the caller's actor, where it takes some microseconds. Whatever takes longer happens
 /// elsewhere: the value is decoded, and any other response continues on the general way, with the attempt that was made.
 ///
-/// The steps are synchronous functions that are not inlined: their variables would lie in the frame of the asynchronous
-/// function, which each waiting call holds, and made it 8 KiB.
+/// The steps are synchronous and not inlined. Inlined, their variables take 8 KiB in the frame of the asynchronous function,
+/// which each waiting call holds.
 extension RequestExecution {
     /// Registers a task, executes its plain request and ends it. Cancelling the Swift task cancels the transfer.
     @inline(__always)
@@ -12,7 +12,7 @@ extension RequestExecution {
     ) async throws(NetworkError) -> Response<Value> {
         let attempt = try PlainAttempt(request, valueType: Response<Value>.self)
         await attempt.transfer.waitForResponse { attempt.record.cancel() }
-        switch attempt.takeAnswer() {
+        switch attempt.takeOutcome() {
         case .whole(let response):
             if decoder.isImmediate { return try attempt.end(with: response, decode: decoder) }
             return try await attempt.decodeAndEnd(with: response, decode: decoder)
@@ -22,7 +22,7 @@ extension RequestExecution {
     }
 }
 
-/// The only attempt of a plain request, and its task.
+/// The first attempt of a plain request, and its task.
 private struct PlainAttempt: Sendable {
     let request: PreparedRequest
     let record: TaskRecord
@@ -45,31 +45,31 @@ private struct PlainAttempt: Sendable {
         self.record = record
     }
 
-    /// The answer to the attempt.
-    enum Answer: Sendable {
+    /// The outcome of the attempt.
+    enum Outcome: Sendable {
         /// A whole response that needs no further step.
         case whole(WholeResponse)
         /// Any other response, and a failure.
         case other(RequestExecution.FirstAttempt)
     }
 
-    /// The end of the attempt, and the head that it has.
+    /// The end of the attempt, and its head unwrapped.
     struct WholeResponse: Sendable {
         let outcome: TransferOutcome
         let head: ResponseHead
     }
 
-    /// Takes the answer out of the transfer, and stores the cookies of a whole response.
+    /// Takes the outcome out of the transfer, and stores the cookies of a whole response.
     @inline(never)
-    func takeAnswer() -> Answer {
+    func takeOutcome() -> Outcome {
         let (earlyHead, outcome) = transfer.takeResponse()
-        guard let outcome, let head = acceptedHead(of: outcome) else { return other(head: earlyHead, outcome) }
+        guard let outcome, let head = acceptedHead(of: outcome) else { return makeOther(head: earlyHead, outcome) }
         request.storeCookies(of: head)
         return .whole(WholeResponse(outcome: outcome, head: head))
     }
 
     @inline(never)
-    private func other(head: ResponseHead?, _ outcome: TransferOutcome?) -> Answer {
+    private func makeOther(head: ResponseHead?, _ outcome: TransferOutcome?) -> Outcome {
         .other(RequestExecution.FirstAttempt(transfer: transfer, pump: nil, head: head, outcome: outcome))
     }
 
@@ -94,6 +94,7 @@ private struct PlainAttempt: Sendable {
             _ = record.endAttempt(with: response.outcome.kept(by: decoder), pump: nil)
             throw record.ended(with: error)
         }
+        // Written out, because a function that returns one of both retains it.
         var end = response.outcome
         if !end.isKept(by: decoder) { end = end.withoutBody }
         if request.registry.hasSubscribers {

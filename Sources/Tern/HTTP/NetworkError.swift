@@ -39,8 +39,8 @@ public struct NetworkError: Error, Sendable {
     /// printable.
     private static let reasonLimit = 4_096
 
-    // Not inlined: inlined, each place that fails would keep room for all of the fields in the frame of an asynchronous
-    // function, which lasts as long as the call.
+    // Nothing that makes an error is inlined: an asynchronous function would keep room for its fields in its frame, which lasts
+    // as long as the call.
     @inline(never)
     package init(
         _ kind: Kind, method: Request.Method? = nil, target: Target? = nil, reason: String, body: Data = Data(),

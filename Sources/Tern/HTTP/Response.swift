@@ -37,7 +37,7 @@ public struct Response<Value: Sendable>: Sendable {
         self.outcome = outcome
     }
 
-    /// Moves the value out. A copy of it would be released together with the response.
+    /// Moves the value out, which saves a retain and a release.
     @inline(__always)
     consuming func takeValue() -> Value { value }
 
@@ -66,7 +66,8 @@ public struct ResponseHead: Sendable {
         let maySetCookies: Bool
         /// nil for most heads.
         let additions: Additions?
-        /// The content once it is parsed, empty before. A class, because most heads are never parsed and are released by one count.
+        /// The content once it is parsed, empty before. A class, because most heads are never parsed and are released by
+        /// one count.
         private let parsed = AtomicLazyReference<Parsed>()
 
         init(_ target: Target, _ bytes: [UInt8], maySetCookies: Bool) {

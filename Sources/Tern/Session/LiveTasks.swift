@@ -26,7 +26,7 @@ struct LiveTasks<Record: AnyObject> {
         /// A Boolean value that indicates whether the events end because the session is gone and no task is left.
         var endsEvents = false
 
-        /// A Boolean value that indicates whether there is nothing to tell.
+        /// A Boolean value that indicates whether there is nobody to notify.
         var isEmpty: Bool { endedWaits.isEmpty && !isInvalidated && !endsEvents }
     }
 

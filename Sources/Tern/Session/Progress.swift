@@ -131,6 +131,8 @@ package final class ProgressMeter: Sendable {
 
     /// Publishes the numbers to the streams.
     package func publish() {
+        // Either this sees the streams, or the new stream sees the numbers that were stored before.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
         guard let channels = channels.load() else { return }
         let now = MonotonicClock.nanoseconds()
         let (upload, download) = (numbers(.upload), numbers(.download))
@@ -221,9 +223,11 @@ package final class ProgressMeter: Sendable {
     }
 
     private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {
-        // Set before the numbers are read, so that a change in between is published.
-        isWatched.store(true, ordering: .sequentiallyConsistent)
         let stream = channel(channels.load() ?? channels.storeIfNil(Channels())).stream()
+        // Set once the streams can be seen, and before the numbers are read, so that a change in between is published and an
+        // end in between is not missed.
+        isWatched.store(true, ordering: .sequentiallyConsistent)
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
         if isFinished.load(ordering: .sequentiallyConsistent) { finish() } else { publish() }
         return stream
     }

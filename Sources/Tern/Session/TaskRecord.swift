@@ -166,7 +166,7 @@ package final class TaskRecord: Sendable {
             case .resumeTransfer:
                 if shared.isTransferUnstarted, let transfer = shared.transfer {
                     shared.isTransferUnstarted = false
-                    registry.transport.start(transfer)
+                    registry.start(transfer)
                     control(.prioritize(shared.priority), transfer)
                 } else {
                     control(.resume, shared.transfer)
@@ -417,32 +417,34 @@ package final class TaskRecord: Sendable {
         _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, deliver: (() -> Void)? = nil
     ) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
-        guard let ended = takeEnd(state, outcome: nil, isDelivered: deliver != nil) else { return }
+        guard let ended = takeEnd(state, outcome: nil, deliversLater: deliver != nil) else { return }
         if deliver != nil { registry.post(.leave, of: self) }
         meter.finish()
         deliver?()
-        tell(ended, state)
+        notifyWaiters(ended, state)
         if registry.hasSubscribers {
             registry.publish(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file), value: value)
         }
-        leave(ended)
+        reportDelivery(ended)
     }
 
-    /// Ends the task of a plain call, whose caller has the value, and which nobody observes.
+    /// Ends the task of a plain call, whose caller has the value, in a session without observers.
     ///
     /// - Parameter outcome: That of its attempt (`TransferOutcome.kept(by:)`).
     func endPlain(with outcome: TransferOutcome) {
-        guard let ended = takeEnd(.completed, outcome: outcome, isDelivered: false) else { return }
+        guard let ended = takeEnd(.completed, outcome: outcome, deliversLater: false) else { return }
         meter.finish()
-        tell(ended, .completed)
+        notifyWaiters(ended, .completed)
         if registry.hasSubscribers {
             registry.publish(TaskRegistry.Completion(AnySessionTask(self), error: nil, file: nil), value: nil)
         }
-        leave(ended)
+        reportDelivery(ended)
     }
 
     /// Takes out what the task has until its end; nil if it has ended before.
-    private func takeEnd(_ state: Session.TaskState, outcome: TransferOutcome?, isDelivered: Bool) -> End? {
+    ///
+    /// - Parameter deliversLater: A Boolean value that indicates whether the caller delivers the value afterwards.
+    private func takeEnd(_ state: Session.TaskState, outcome: TransferOutcome?, deliversLater: Bool) -> End? {
         shared.withLock { shared -> End? in
             guard shared.lifecycle.end(state) else { return nil }
             shared.transfer = nil
@@ -456,7 +458,7 @@ package final class TaskRecord: Sendable {
                 shared.request = nil
             }
             var end = End(
-                isLazy: !isDelivered && shared.mayEndLazily, isUnregistered: !isDelivered && shared.isUnregistered)
+                isLazy: !deliversLater && shared.mayEndLazily, isUnregistered: !deliversLater && shared.isUnregistered)
             if let extras = shared.extra {
                 end.states = extras.states
                 end.waiters = extras.headWaiters
@@ -470,13 +472,13 @@ package final class TaskRecord: Sendable {
     }
 
     /// Wakes those who wait for the head, and ends the streams of states.
-    private func tell(_ ended: End, _ state: Session.TaskState) {
+    private func notifyWaiters(_ ended: End, _ state: Session.TaskState) {
         for waiter in ended.waiters { waiter.resume() }
         ended.states?.finish { _ in state }
     }
 
     /// Tells the registry that the value was delivered.
-    private func leave(_ ended: End) {
+    private func reportDelivery(_ ended: End) {
         if ended.isUnregistered { return registry.endUnregistered() }
         if ended.isLazy { registry.postDeliveryLazily(of: self) } else { registry.post(.deliver, of: self) }
     }

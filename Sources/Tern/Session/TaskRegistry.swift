@@ -22,7 +22,7 @@ public actor TaskRegistry {
     package nonisolated let sessionID = Session.ID.next()
     package nonisolated let configuration: Session.Configuration
     package nonisolated let transport: any Transport
-    /// The same property of the transport.
+    /// `Transport.announcesOwners`, read once.
     nonisolated let announcesOwners: Bool
     nonisolated let files: FileStore
     /// The clock for the time limits on reading bodies that are not delivered.
@@ -151,7 +151,7 @@ public actor TaskRegistry {
         return queue.stream()
     }
 
-    // MARK: The transport
+    // MARK: The transport. Its tasks call it through these functions, which saves a retain of it.
 
     /// Returns the reason why the request of an attempt cannot be sent at all; nil if it can.
     nonisolated func refusal(of transfer: Transfer) -> TransferFailure? { transport.refusal(of: transfer) }

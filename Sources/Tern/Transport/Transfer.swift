@@ -73,7 +73,7 @@ package final class Transfer: Sendable {
         }
     }
 
-    /// Stores the numbers of bytes (`ProgressMeter.update`). Not inlined, which saves a count for the meter.
+    /// Stores the numbers of bytes (`ProgressMeter.update`). Not inlined, which saves a retain of the meter.
     @inline(never)
     func updateProgress(sent: Int64, of sentTotal: Int64?, received: Int64?, of receivedTotal: Int64?) -> Bool {
         meter.update(sent: sent, of: sentTotal, received: received, of: receivedTotal)
@@ -225,7 +225,7 @@ package final class TransferOutcome: Sendable {
         isKept(by: decoder) ? self : withoutBody
     }
 
-    /// Returns whether `kept(by:)` returns the same outcome, because the value of the decoder is the body.
+    /// Returns whether the outcome keeps its body, because the decoder's value is that body.
     @inline(__always)
     func isKept<Value>(by decoder: BodyDecoder<Value>) -> Bool { decoder.isImmediate && Value.self == Data.self }
 

@@ -118,7 +118,8 @@ extension WireRequest {
     }
 
     /// A Boolean value that indicates whether the request goes to its server in the usual way: without a cookie in raw bytes,
-    /// a Unix socket, a trust policy, another protocol, a buffer limit of its own and the rule to avoid HTTP/2.
+    /// a Unix socket, a trust policy, another protocol, limits of its own on the buffer, a chunk or a message, and the rule to
+    /// avoid HTTP/2.
     package var hasNoExtras: Bool { extras == nil }
 
     /// The value of the `Cookie` field if its bytes are not UTF-8. `headers` then has no such field.

@@ -148,7 +148,7 @@ enum Reference {
 ///
 /// A base with a path gets a trailing slash, so that `users` under `https://host/v1` is `https://host/v1/users`. Its
 /// own query and fragment are dropped. A reference with a leading slash starts at the host, and an absolute URL
-/// replaces the base.
+/// replaces the base. A class, because each request of a client uses it, and a copy has several references.
 package final class BaseURL: Sendable {
     /// The result for the empty reference: the base with its trailing slash.
     package let root: Target

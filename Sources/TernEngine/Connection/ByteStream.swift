@@ -64,7 +64,8 @@ final class ByteStream {
         // Not the buffer of the loop: another connection can be using its bytes.
         var byte: UInt8 = 0
         return switch unsafe withUnsafeMutableBytes(of: &byte, { unsafe tls.read(into: $0) }) {
-        case .wouldBlock, .wantsWrite: tls.hasIncompleteHandshakeMessage
+        // A part of a record waits for its rest, which can be data.
+        case .wouldBlock, .wantsWrite: tls.hasIncompleteHandshakeMessage || tls.hasPending
         case .bytes, .end, .failed: true
         }
     }

@@ -1,4 +1,5 @@
 #if os(Linux)
+import Glibc
 import TernConcurrency
 
 /// A connection that carries one exchange at a time, over HTTP/1. Confined to the loop's thread.
@@ -73,6 +74,10 @@ final class HTTP1Carrier: ExchangeCarrier {
         context.callAtTurnEnd(self)
     }
 
+    /// A Boolean value that indicates whether a write has found a reset. A read then finds the end of the input, which is not that
+    /// of the peer. After a peer that ended its direction before, a write fails with EPIPE.
+    private var wasReset: Bool { !isWriting && writeFailure.map { $0.code != EPIPE } ?? false }
+
     private var wantsInput: Bool { exchange?.isReading ?? !connection.mustClose }
 
     var takesExchanges: Bool { true }
@@ -112,7 +117,7 @@ final class HTTP1Carrier: ExchangeCarrier {
                 let isLast = unsafe place != nil && missing == Int64(count)
                 if count < buffer.count || isLast, !stream.mayHoldBytes { return updateEvents() }
             case .wouldBlock: return updateEvents()
-            case .end(let isClean): return takeEnd(connection.endOfInput(isCut: !isClean))
+            case .end(let isClean): return takeEnd(connection.endOfInput(isCut: !isClean || wasReset))
             case .failed(let error): return takeFailure(error)
             }
             rounds += 1

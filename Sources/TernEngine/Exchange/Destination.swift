@@ -56,9 +56,8 @@ package final class Destination {
         self.localEndpoint = localEndpoint
         self.isForUpgrade = isForUpgrade
         // A proxy that receives requests whole speaks HTTP/1.
-        let mayForward = trust == nil && (proxy?.kind == .http || proxy?.kind == .https)
-        isForwarded = mayForward && !isForUpgrade
-        self.assumesHTTP2 = assumesHTTP2 && trust == nil && !mayForward && !isForUpgrade
+        isForwarded = trust == nil && !isForUpgrade && (proxy?.kind == .http || proxy?.kind == .https)
+        self.assumesHTTP2 = assumesHTTP2 && trust == nil && !isForwarded && !isForUpgrade
         self.allowsHTTP2 = allowsHTTP2 && trust != nil && !isForUpgrade || self.assumesHTTP2
     }
 

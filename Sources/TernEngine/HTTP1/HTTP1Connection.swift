@@ -150,7 +150,8 @@
 
     /// Returns the event for the end of the connection. Call `receive` until it needs input first.
     ///
-    /// - Parameter isCut: A Boolean value that indicates whether TLS ended without close_notify.
+    /// - Parameter isCut: A Boolean value that indicates whether the peer has not ended the connection itself: it was reset, or TLS
+    ///   ended without close_notify.
     package mutating func endOfInput(isCut: Bool) -> Event {
         switch state {
         case .idle, .closed: return closeUnsolicited()
@@ -219,7 +220,7 @@ extension HTTP1Connection.Request {
     /// Describes a request with these fields.
     @inline(__always)
     package init(method: String, fields: RequestFields, hasBody: Bool, limits: HeadLimits, upgrade: String? = nil) {
-        // Most requests, by one comparison of numbers.
+        // GET first: two equal short strings are compared as integers.
         let isGet = method == "GET"
         let isConnect = !isGet && method == "CONNECT"
         self.init(

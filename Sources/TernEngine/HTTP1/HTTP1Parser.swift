@@ -138,7 +138,7 @@
             return fail(EngineError(.truncatedBody, reason))
         case .untilEnd:
             if isCut {
-                let reason = "TLS ended without close_notify after \(receivedLength) bytes of the body (RFC 9112 §9.8)"
+                let reason = "the connection was cut after \(receivedLength) bytes of the body (RFC 9112 §8, §9.8)"
                 return fail(EngineError(.truncatedBody, reason))
             }
             state = .idle

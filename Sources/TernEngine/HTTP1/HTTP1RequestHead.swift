@@ -81,7 +81,7 @@ extension HTTP1RequestHead {
             isSendable: Self.isAuthority(authority), fields, into: memory)
     }
 
-    /// Does the same for a request without a body and another protocol, from its parts.
+    /// Does the same with the parts of a request that has no body and asks for no other protocol, which the caller checks.
     ///
     /// - Parameters:
     ///   - targetStart: The number of bytes of `target` before the target itself.
@@ -140,7 +140,7 @@ extension HTTP1RequestHead {
     /// A Boolean value that indicates whether the length of a body is stated although there is none: these methods always
     /// have a meaning for content (RFC 9110 §8.6).
     private static func needsLength(_ method: String) -> Bool {
-        // Most requests, by one comparison of numbers.
+        // GET first: two equal short strings are compared as integers.
         method != "GET" && (method == "POST" || method == "PUT" || method == "PATCH")
     }
 

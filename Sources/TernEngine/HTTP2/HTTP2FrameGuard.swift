@@ -81,8 +81,9 @@ struct HTTP2FrameGuard {
     mutating func pingSent() { control.earn(1) }
 
     mutating func dataSent() {
-        // A server can update the windows of the stream and of the connection, and measure the round trip.
-        windows.earn(4)
+        // A server can update the windows of the stream and of the connection for each KiB of the frame, as one does that reads
+        // in small pieces, and measure the round trip.
+        windows.earn(34)
         control.earn(1)
     }
 

@@ -125,6 +125,47 @@ import Testing
         #expect(server.failures == [])
     }
 
+    /// A part of a record can be the beginning of an answer that nobody asked for.
+    @Test func aPartOfARecordOfTLSEndsTheUseOfTheConnection() async throws {
+        let identity = try TestIdentity()
+        let (sent, ended) = (Gate(), Gate())
+        let server = try ScriptedServer(
+            tls: try TestServer(identity, version: 13),
+            { connection in
+                try connection.answer()
+                try ended.wait()
+                // The header of a record of 64 bytes, and 5 of them.
+                try connection.writeBelowTLS([0x17, 3, 3, 0, 64, 1, 2, 3, 4, 5])
+                sent.open()
+                try connection.waitForHangUp()
+            }, { try $0.answer() })
+        defer { server.stop() }
+        let harness = try WireHarness()
+        let endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
+        let second = ExchangeLog()
+        await harness.start(settings(then: second, at: endpoint, after: sent, ended: ended), to: endpoint).waitForEnd()
+        #expect(await second.waitForEnd().contains("connected http11 new"), "\(second.entries)")
+        #expect(second.text == "/second")
+    }
+
+    /// A server that ends with unread bytes of the request resets the connection, and a write that finds the reset hides it from the
+    /// reads.
+    @Test func aResetDuringTheRequestIsNotTheEndOfABody() async throws {
+        for _ in 0..<10 {
+            let server = try ScriptedServer({ connection in
+                try connection.readHead()
+                try connection.write("HTTP/1.1 200 OK\r\n\r\npartial")
+                connection.close()
+            })
+            defer { server.stop() }
+            let harness = try WireHarness()
+            var settings = TestExchange.Settings(method: "POST", body: .length(16 << 20), bytes: 16 << 20)
+            settings.path = "/first"
+            let entries = await harness.start(settings, to: Endpoint(server)).waitForEnd()
+            #expect(entries.last?.hasPrefix("failed") == true, "\(entries)")
+        }
+    }
+
     @Test func closeNotifyBehindDataInOneReadEndsTheBody() async throws {
         let identity = try TestIdentity()
         let server = try ScriptedServer(

@@ -191,6 +191,13 @@ final class ScriptedServer: Sendable {
 
     // MARK: Writing
 
+    /// Writes bytes that are not encrypted.
+    func writeBelowTLS(_ bytes: [UInt8]) throws {
+        guard unsafe Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
+            throw ScriptFailure("the bytes were not written")
+        }
+    }
+
     func write(_ text: String) throws { try write(Array(text.utf8)) }
 
     func write(_ bytes: [UInt8]) throws {

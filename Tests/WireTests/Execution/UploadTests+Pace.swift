@@ -50,6 +50,24 @@ extension UploadTests {
         }
     }
 
+    /// The limit counts again once the server has answered, although the body of the request has no bytes.
+    @Test func aRefusalThatComesToNoEndReachesTheIdleLimit() async throws {
+        let (pieces, source) = AsyncStream<Data>.makeStream()
+        source.yield(Data(count: 10))
+        try await withServer { exchange in
+            _ = try exchange.readChunk()
+            try exchange.writeHead(status: 413, headers: [("Content-Length", "5")])
+            try exchange.waitForClientToClose()
+        } test: { _, client in
+            let task = client.upload("a", body: .stream(pieces, length: 1_000)) {
+                $0.timeouts.idle = .milliseconds(300)
+            }
+            let error = try await failure { try await task.value }
+            #expect(error.kind == .idleTimedOut && error.status == 413, "\(error)")
+        }
+        source.finish()
+    }
+
     /// The server knows the body, and sends it back before it has read it.
     @Test func aFullEchoBeforeTheEndOfTheUploadIsWhole() async throws {
         let pattern = LoopbackServer.Pattern(count: 16 << 20, seed: 7)

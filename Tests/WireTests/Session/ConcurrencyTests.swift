@@ -152,6 +152,22 @@ struct ConcurrencyTests {
                 == ["/blocker", "/urgent", "/raised", "/normal-1", "/normal-2", "/low", "/lowered"])
     }
 
+    @Test func aPriorityThatChangesBeforeTheStartIsNotLost() async throws {
+        let server = try LoopbackServer { try $0.respond(text: "ok") }
+        defer { server.stop() }
+        let configuration = Session.Configuration.test()
+        let transport = WatchedTransport(configuration)
+        let client = Client(baseURL: server.url, session: Session(configuration: configuration, transport: transport))
+        let task = client.task(.get, "", startsImmediately: false)
+        transport.callBeforeStart { transfer in
+            #expect(transfer.request.priority == .normal)
+            task.priority = .veryHigh
+        }
+        task.resume()
+        _ = try await task.value
+        #expect(transport.commands == [.prioritize(.veryHigh)])
+    }
+
     // MARK: Many
 
     @Test func hundredParallelDownloadsWriteTheirOwnFiles() async throws {

@@ -2,12 +2,17 @@ import Tern
 import TernConcurrency
 
 /// Wraps the transport of a session: a test can wait until attempts have reached the mailbox of the loop, which keeps
-/// their order.
+/// their order, and can act between the making of an attempt and its start.
 final class WatchedTransport: Transport {
     private let base: any Transport
     private let starts: AsyncStream<Int>
     private let started: AsyncStream<Int>.Continuation
     private let count = Lock(0)
+    private let beforeStart = Lock<(@Sendable (Transfer) -> Void)?>(nil)
+    private let sent = Lock<[TransferCommand]>([])
+
+    /// The commands so far, in their order.
+    var commands: [TransferCommand] { sent.withLock { $0 } }
 
     init(_ configuration: Session.Configuration) {
         base = Session(configuration: configuration).tasks.transport
@@ -19,7 +24,13 @@ final class WatchedTransport: Transport {
 
     func forwardsToProxy(_ target: Target) -> Bool { base.forwardsToProxy(target) }
 
-    func refusal(of transfer: Transfer) -> TransferFailure? { base.refusal(of: transfer) }
+    func refusal(of transfer: Transfer) -> TransferFailure? {
+        beforeStart.withLock { $0 }?(transfer)
+        return base.refusal(of: transfer)
+    }
+
+    /// Calls a function with each attempt that was made, before it starts.
+    func callBeforeStart(_ body: @escaping @Sendable (Transfer) -> Void) { beforeStart.withLock { $0 = body } }
 
     func start(_ transfer: Transfer) {
         base.start(transfer)
@@ -30,7 +41,10 @@ final class WatchedTransport: Transport {
         started.yield(count)
     }
 
-    func control(_ transfer: Transfer, _ command: TransferCommand) { base.control(transfer, command) }
+    func control(_ transfer: Transfer, _ command: TransferCommand) {
+        sent.withLock { $0.append(command) }
+        base.control(transfer, command)
+    }
 
     /// Returns once this number of attempts was started in all.
     func waitForStarts(_ count: Int) async {

@@ -53,8 +53,14 @@ extension EngineTransfer: ExchangeHandler {
             return switchStream(head)
         }
         // A server that refuses the request does not need the body. Over HTTP/2, the stream can stay open long after that.
-        if received.status < 300 { continueWait?.end() } else { continueWait?.refuse() }
-        // The first comparison is one of numbers, and true for most requests.
+        if received.status < 300 {
+            continueWait?.end()
+        } else {
+            continueWait?.refuse()
+            isRefused = true
+            if isStarved { settleClock() }
+        }
+        // GET first: two equal short strings are compared as integers.
         if transfer.request.method == .get || transfer.request.method != .head {
             body.value.expected = received.contentLength
         }
@@ -66,7 +72,8 @@ extension EngineTransfer: ExchangeHandler {
             unsafe lane.context.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()
         }
-        // The last use, so that it is moved.
+        // The last use, so that it is moved. Nothing above can end the exchange: over HTTP/2, the body that may now be sent waits
+        // for the end of the turn.
         self.head = head
     }
 
@@ -155,7 +162,7 @@ extension EngineTransfer: ExchangeHandler {
             return took(count)
         case .wait:
             isStarved = true
-            clock.heldUp(true, lane.now)
+            settleClock()
             return .wait
         case .end:
             return takeTrailers(of: pipe)

@@ -59,6 +59,9 @@ final class EngineTransfer {
     private var isHeldUp = false
     /// A Boolean value that indicates whether the request's body has no bytes yet.
     var isStarved = false
+    /// A Boolean value that indicates whether the server has refused the request, so that the rest of its body no longer holds the
+    /// response up.
+    var isRefused = false
     private var isMarked = false
     /// The number of bytes of the body at the end of the last turn.
     private var flushedCount: Int64 = 0
@@ -97,7 +100,8 @@ final class EngineTransfer {
         clock = TransferClock(transfer.request.timeouts, now: lane.now)
     }
 
-    /// Calls a function with the lane without a count for it. The function must not move the transfer to another lane.
+    /// Calls a function with the lane without retaining it: `self.lane` holds it meanwhile. The function must not move the
+    /// transfer to another lane.
     @inline(__always)
     func onLane<Result>(_ body: (TransferLane) -> Result) -> Result {
         unsafe Unmanaged.passUnretained(lane)._withUnsafeGuaranteedRef(body)
@@ -204,8 +208,9 @@ final class EngineTransfer {
         if upgraded == nil { exchange?.bodyIsReady() } else { sendPipe() }
     }
 
-    private func settleClock() {
-        clock.heldUp(isHeldUp || isStarved, now)
+    /// Stops the clock of the idle limit while this side holds the transfer up.
+    func settleClock() {
+        clock.heldUp(isHeldUp || isStarved && !isRefused, now)
         onLane { $0.watch(clock) }
     }
 

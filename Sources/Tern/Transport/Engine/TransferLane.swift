@@ -14,7 +14,7 @@ final class TransferLane {
     let context: LoopContext
     /// The pool in which exchanges wait; nil in an `AwayLane`, where all have connections.
     let pool: ExchangePool?
-    /// nil until the lane has its owner, before the first transfer.
+    /// Set once, before the first transfer.
     private unowned var owner: (any TransferLaneOwner)?
     /// The transfers under way, each at its `tableIndex`, and the indices that are free.
     private let transfers = Confined<[EngineTransfer?]>([])
