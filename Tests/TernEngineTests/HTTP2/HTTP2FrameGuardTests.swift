@@ -63,7 +63,10 @@ import Testing
                 let verdict = unsafe header(8).withUnsafeBytes {
                     unsafe guardian.scan($0, at: UInt64(frame) * 1_000_000)
                 }
-                #expect(verdict.refusal == nil)
+                guard verdict.refusal == nil else {
+                    Issue.record("frame \(frame) is refused: \(verdict)")
+                    return
+                }
             }
         }
     }
