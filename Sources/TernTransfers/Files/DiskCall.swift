@@ -154,3 +154,16 @@ extension DiskCall.Identity {
         #endif
     }
 }
+
+extension FileSystem {
+    /// Reads bytes of an open file. A failure names its path.
+    func read(
+        _ descriptor: Int32, of path: String, at offset: Int64, count: Int
+    ) throws(FileFailure) -> Data {
+        do throws(FileFailure) {
+            return try read(descriptor, at: offset, count: count)
+        } catch {
+            throw FileFailure(error.call, path, code: error.code)
+        }
+    }
+}

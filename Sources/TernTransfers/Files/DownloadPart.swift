@@ -378,31 +378,19 @@ actor DownloadPart {
         defer { try? system.close(descriptor) }  // It was only read.
         let count = Int(min(Int64(Self.readSize), end - offset))
         guard count > 0 else { return Data() }
-        do throws(FileFailure) {
-            return try system.read(descriptor, at: offset, count: count)
-        } catch {
-            throw FileFailure(error.call, path, code: error.code)
-        }
+        return try system.read(descriptor, of: path, at: offset, count: count)
     }
 
     /// Reads the control file that is locked. Another user may have put another one in its place.
     private func readLocked() throws(FileFailure) -> Data {
         guard let lock else { throw FileFailure("read", controlPath, code: DiskCall.notThere) }
-        do throws(FileFailure) {
-            return try system.read(lock, at: 0, count: ControlFile.limit + 1)
-        } catch {
-            throw FileFailure(error.call, controlPath, code: error.code)
-        }
+        return try system.read(lock, of: controlPath, at: 0, count: ControlFile.limit + 1)
     }
 
     private func read(_ path: String, limit: Int) throws(FileFailure) -> Data {
         let descriptor = try system.open(path, .read)
         defer { try? system.close(descriptor) }  // It was only read.
-        do throws(FileFailure) {
-            return try system.read(descriptor, at: 0, count: limit)
-        } catch {
-            throw FileFailure(error.call, path, code: error.code)
-        }
+        return try system.read(descriptor, of: path, at: 0, count: limit)
     }
 
     private func named<Value>(_ call: () throws(FileFailure) -> Value) throws(FileFailure) -> Value {

@@ -106,11 +106,7 @@ actor UploadFile {
     /// Reads the file that is locked. Another user may have put another one in its place.
     private func readControl() throws(FileFailure) -> Data {
         guard let lock else { throw FileFailure("read", controlPath, code: DiskCall.notThere) }
-        do throws(FileFailure) {
-            return try system.read(lock, at: 0, count: UploadControl.limit + 1)
-        } catch {
-            throw FileFailure(error.call, controlPath, code: error.code)
-        }
+        return try system.read(lock, of: controlPath, at: 0, count: UploadControl.limit + 1)
     }
 
     // MARK: The file

@@ -43,6 +43,8 @@ actor DurableUpload {
     /// A Boolean value that indicates whether the control file describes an upload of an earlier process. It stays until another
     /// upload takes its place: a server that refuses a credential says of every upload that it is gone.
     private var hasAdopted = false
+    /// A Boolean value that indicates whether the present attempt has sent bytes of the file.
+    private var hasMovedBytes = false
 
     init(
         _ source: URL, _ endpoint: Result<Request, NetworkError>, kind: UploadMessages.Kind, session: Session,
@@ -331,8 +333,6 @@ actor DurableUpload {
         if startOvers > Self.mostStartOvers { throw failure.adding("\(startOvers) uploads were lost") }
     }
 
-    /// A Boolean value that indicates whether bytes of the file were sent since the last success or failure.
-    private var hasMovedBytes = false
     private var startOvers = 0
     /// The number of uploads of one call that a server can lose.
     private static let mostStartOvers = 3
