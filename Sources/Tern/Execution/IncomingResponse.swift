@@ -255,12 +255,10 @@ package struct IncomingResponse: Sendable {
 
     /// Opens a pipe through which the caller moves the rest of the body. Returns nil if the bytes must pass through memory: they are
     /// encrypted, decompressed, recorded or observed, or few.
-    ///
-    /// - Parameter capacity: The number of bytes that the pipe holds.
-    func openPipe(capacity: Int = BodyPipe.usualCapacity) -> BodyPipe? {
+    func openPipe(_ limits: BodyPipe.Limits = .usual) -> BodyPipe? {
         guard outcome == nil, let attempt, decoder == nil, recorder == nil, request.registry.observers.isEmpty,
             head.version == .http11, !request.request.target.isSecure, let length = head.contentLength,
-            length >= Self.leastPiped, !attempt.transfer.hasEnded, let pipe = BodyPipe(capacity: capacity)
+            length >= Self.leastPiped, !attempt.transfer.hasEnded, let pipe = BodyPipe(limits)
         else { return nil }
         attempt.transfer.offer(pipe)
         request.registry.transport.control(attempt.transfer, .usePipe)
@@ -270,7 +268,7 @@ package struct IncomingResponse: Sendable {
     /// Returns the next bytes of the body; nil at the end. If the socket is lent, the caller moves the bytes that follow, and gives
     /// it back.
     ///
-    /// - Parameter pipe: The pipe that `openPipe(capacity:)` returned.
+    /// - Parameter pipe: The pipe that `openPipe(_:)` returned.
     func piece(_ pipe: BodyPipe?) async -> BodyPiece? {
         guard pipe != nil, let transfer = attempt?.transfer else {
             return await chunks().map { BodyPiece(chunks: $0) }

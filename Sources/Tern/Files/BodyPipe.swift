@@ -21,6 +21,26 @@ import Musl
 /// The transport lends the socket to the download whenever bytes have arrived. The download empties it on the thread of the files,
 /// because the event loop must not wait for a disk, and gives it back. The pipe is empty between.
 package final class BodyPipe: Sendable {
+    /// The limits of a pipe, in bytes.
+    package struct Limits: Sendable {
+        /// The number of bytes that the pipe can hold. It counts by pages, which bytes from a socket seldom fill.
+        let capacity: Int
+        /// The greatest number of bytes that are in the pipe at a time, which a killed process loses.
+        let portion: Int
+        /// The number of bytes that the peer may send ahead from the start on; 0 if the system decides by the bytes that are read
+        /// at a time.
+        let window: Int
+
+        package init(capacity: Int, portion: Int, window: Int = 0) {
+            self.capacity = capacity
+            self.portion = portion
+            self.window = window
+        }
+
+        /// The limits of an ordinary download. Linux allows a process without privileges no larger pipe.
+        package static let usual = Limits(capacity: 1 << 20, portion: 1 << 20)
+    }
+
     /// The bytes that were moved while the socket was lent.
     package struct Moved: Sendable {
         /// The number of bytes in the file.
@@ -51,8 +71,6 @@ package final class BodyPipe: Sendable {
         }
     }
 
-    /// The number of bytes that the pipe of an ordinary download holds: the limit of Linux for a process without privileges.
-    package static let usualCapacity = 1 << 20
     /// The most bytes that are moved before the files of other downloads are served.
     private static let mostBytesPerTurn: Int64 = 4 << 20
     /// The most pipes that are open at a time. Linux limits the memory of all pipes of a user to 64 MiB: beyond it, even the pipes
@@ -60,23 +78,21 @@ package final class BodyPipe: Sendable {
     private static let mostOpen = 32
     private static let openCount = Atomic<Int>(0)
 
-    private let capacity: Int
+    private let limits: Limits
     private let readEnd: Int32
     private let writeEnd: Int32
     private let state = Lock(State())
     private let isStopped = Atomic<Bool>(false)
 
     /// Opens a pipe. Returns nil if too many are open, or the system has no room for it; it has none outside Linux.
-    ///
-    /// - Parameter capacity: The number of bytes that the pipe holds.
-    package init?(capacity: Int = usualCapacity) {
+    package init?(_ limits: Limits = .usual) {
         guard Self.openCount.wrappingAdd(1, ordering: .relaxed).newValue <= Self.mostOpen,
-            let (readEnd, writeEnd) = Self.open(capacity)
+            let (readEnd, writeEnd) = Self.open(limits.capacity)
         else {
             Self.openCount.wrappingSubtract(1, ordering: .relaxed)
             return nil
         }
-        self.capacity = capacity
+        self.limits = limits
         self.readEnd = readEnd
         self.writeEnd = writeEnd
     }
@@ -96,6 +112,7 @@ package final class BodyPipe: Sendable {
     func holdSocket(_ socket: Int32) -> Bool {
         if state.withLock({ $0.socket }) >= 0 { return true }
         let copy = Self.duplicate(socket)
+        if copy >= 0, limits.window > 0 { Self.widen(socket, to: limits.window) }
         state.withLock { $0.socket = copy }
         return copy >= 0
     }
@@ -141,6 +158,16 @@ package final class BodyPipe: Sendable {
         return unsafe tern_open_pipe(&readEnd, &writeEnd, Int32(clamping: capacity)) ? (readEnd, writeEnd) : nil
     }
 
+    /// Makes room in a socket for a number of bytes, as Linux does for a reader that waits for them. SO_RCVBUF has a lower limit, and
+    /// ends the system's own adjustment.
+    private static func widen(_ socket: Int32, to count: Int) {
+        for bytes in [Int32(clamping: count), 1] {
+            _ = unsafe withUnsafePointer(to: bytes) { bytes in
+                unsafe setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, bytes, socklen_t(MemoryLayout<Int32>.size))
+            }
+        }
+    }
+
     private static func duplicate(_ socket: Int32) -> Int32 { fcntl(socket, F_DUPFD_CLOEXEC, 0) }
 
     /// Ends both directions of a socket. One that the peer has ended already needs nothing.
@@ -157,7 +184,7 @@ package final class BodyPipe: Sendable {
         defer { endUse() }
         let limit = min(limit, Self.mostBytesPerTurn)
         while moved.count < limit, !isStopped.load(ordering: .relaxed) {
-            let count = tern_move_bytes(socket, writeEnd, min(capacity, Int(limit - moved.count)))
+            let count = tern_move_bytes(socket, writeEnd, min(limits.portion, Int(limit - moved.count)))
             if count == 0 { moved.cannotMoveMore = true }
             if count < 0 {
                 switch errno {
@@ -217,6 +244,8 @@ package final class BodyPipe: Sendable {
     private static func open(_ capacity: Int) -> (readEnd: Int32, writeEnd: Int32)? { nil }
 
     private static func duplicate(_ socket: Int32) -> Int32 { -1 }
+
+    private static func widen(_ socket: Int32, to count: Int) {}
 
     private static func endBoth(_ socket: Int32) {}
 

@@ -73,15 +73,13 @@ public struct ResponseStream: Sendable {
 
     /// Opens a pipe through which the caller moves the rest of the body. Returns nil if the bytes must pass through memory, and
     /// before the head has arrived.
-    ///
-    /// - Parameter capacity: The number of bytes that the pipe holds.
-    package func openPipe(capacity: Int) -> BodyPipe? {
+    package func openPipe(_ limits: BodyPipe.Limits) -> BodyPipe? {
         // `try?`: the reader receives the error.
-        try? source.opened.resultNow?.get().openPipe(capacity: capacity)
+        try? source.opened.resultNow?.get().openPipe(limits)
     }
 
     /// Returns the next bytes, like `nextChunks()`. If the socket is lent, the caller moves the bytes that follow through the pipe
-    /// that `openPipe(capacity:)` returned, and gives it back.
+    /// that `openPipe(_:)` returned, and gives it back.
     package func nextPiece(
         _ pipe: BodyPipe?, isolation: isolated (any Actor)? = #isolation
     ) async throws(NetworkError) -> BodyPiece? {

@@ -37,7 +37,8 @@ struct BodyCopy: Sendable {
     ///   that is hashed, which must not hold up the files of others.
     func run(_ stream: ResponseStream, isolation: isolated (any Actor)?) async throws(Failure) {
         var position = offset
-        let pipe = hash == nil ? stream.openPipe(capacity: DurableDownload.pipeCapacity) : nil
+        let limits = throttle.isLimited ? DurableDownload.throttledPipe : DurableDownload.pipe
+        let pipe = hash == nil ? stream.openPipe(limits) : nil
         while let piece = try await nextPiece(of: stream, pipe, isolation: isolation) {
             let start = position
             for chunk in piece.chunks {

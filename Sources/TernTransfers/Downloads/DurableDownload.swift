@@ -60,8 +60,11 @@ actor DurableDownload {
     static let lockInterval = Duration.milliseconds(100)
     /// The largest number of bytes that are read at once.
     static let chunkLimit = 64 << 10
-    /// The number of bytes in the pipe through which a body is moved, which a killed process loses like those in memory.
-    static let pipeCapacity = 256 << 10
+    /// The limits of the pipe through which a body is moved: a killed process loses what is in it. Without a window of its own, the
+    /// system would give a reader of small portions a small one.
+    static let pipe = BodyPipe.Limits(capacity: 512 << 10, portion: 256 << 10, window: 4 << 20)
+    /// The limits with a throttle, under which a server must not send far ahead.
+    static let throttledPipe = BodyPipe.Limits(capacity: 256 << 10, portion: 256 << 10)
     /// The number of bytes that may wait in memory before the connection is read no further. With a chunk, that is 128 KiB, and
     /// as many bytes are being written at the same time: a killed process loses at most 256 KiB.
     static let bufferLimit = (64 << 10) + 1

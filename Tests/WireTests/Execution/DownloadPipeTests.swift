@@ -212,7 +212,7 @@ struct DownloadPipeTests {
     /// The system moves no bytes to a file that is opened for appending.
     @Test func bytesAreCopiedToAFileThatTakesNone() async throws {
         try await inTestFolder { folder in
-            let pipe = try #require(BodyPipe(capacity: 65_536))
+            let pipe = try #require(BodyPipe(BodyPipe.Limits(capacity: 65_536, portion: 65_536)))
             var ends: [Int32] = [-1, -1]
             try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
             defer { for end in ends { Glibc.close(end) } }
