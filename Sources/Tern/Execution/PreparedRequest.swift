@@ -318,6 +318,10 @@ final class PreparedRequest: Sendable {
 
     // MARK: Hooks
 
+    /// A Boolean value that indicates whether no code of the caller runs between the start of the task and the head of its final
+    /// response.
+    var runsNoCallbacks: Bool { registry.isPlain && request.body.isNone && !request.hasCallbacks }
+
     /// A Boolean value that indicates whether interceptors stand between the task and the wire.
     var hasInterceptors: Bool {
         registry.hasInterceptors || !(request.hasNoExtras || request.interceptors.isEmpty)

@@ -10,9 +10,9 @@ import Foundation
 ///
 /// The functions stand in the order in which they run. ``perform(_:)`` is the loop that sends the request and follows
 /// redirects and challenges. Everything runs in the task's own Swift task, or in the caller's for a call without a
-/// handle; never on an actor, and on the transport's loop only if the caller prefers its executor. One exception saves the
+/// handle; never on an actor, and on the transport's loop only if the caller prefers its executor. Two exceptions save the
 /// way to another thread and back: the few steps of a call without hooks, body and cache, until its value is decoded
-/// (`plainResponse(to:decode:)`).
+/// (`plainResponse(to:decode:)`), and those of a stream without them, until its head has arrived (`startOnLoop()`).
 ///
 /// Functions on the plain path are inlined: each asynchronous call costs a frame and a look at the executor.
 struct RequestExecution: Sendable {

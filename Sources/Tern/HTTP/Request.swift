@@ -172,6 +172,16 @@ extension Request {
         extras = Extras(fields)
     }
 
+    /// A Boolean value that indicates whether code of the caller can run for this request: interceptors, policies, providers and
+    /// functions.
+    var hasCallbacks: Bool {
+        if hasNoExtras { return false }
+        guard let fields = extras?.fields else { return false }
+        return !fields.interceptors.isEmpty || fields.policy != nil || fields.onInterimResponse != nil
+            || fields.validation != nil || fields.trust != nil || fields.suspendedTrust != nil
+            || fields.credentials != nil
+    }
+
     /// A Boolean value that indicates whether the request has only a method, URL, headers, body and priority.
     var hasNoExtras: Bool { extras?.hasClientHeadersOnly ?? true }
 

@@ -165,7 +165,6 @@ final class StreamSource: Sendable {
             opened.deliver(.failure(registry.invalidated(prepared.request)))
             return
         }
-        registry.post(.add, of: record)
         let opened = opened
         record.assign(opened) { record in
             let outcome = await record.run { record throws(NetworkError) in
@@ -178,8 +177,15 @@ final class StreamSource: Sendable {
             opened.deliver(outcome)
             if outcome.failure == nil { record.handToReader() }
         }
-        // A caller that is already cancelled sends nothing.
-        if Task.isCancelled { record.cancel() } else { record.resume() }
+        if Task.isCancelled {
+            // A caller that is already cancelled sends nothing.
+            registry.post(.add, of: record)
+            record.cancel()
+        } else if prepared.runsNoCallbacks {
+            record.startOnLoop()
+        } else {
+            record.resume()
+        }
     }
 
     init(failed error: NetworkError, _ registry: TaskRegistry) {

@@ -157,7 +157,12 @@ package final class TaskRecord: Sendable {
     // MARK: Commands of a handle. Calls take effect in call order: a transport only queues a command, so it is called
     // under the lock that decided.
 
-    package func resume() {
+    package func resume() { resume(onLoop: false) }
+
+    /// Starts a task that was just created. Its work must not run code of the caller.
+    func startOnLoop() { resume(onLoop: true) }
+
+    private func resume(onLoop: Bool) {
         let (action, change) = shared.withLock { shared -> (TaskLifecycle.Action, Change?) in
             let action = shared.lifecycle.resume()
             switch action {
@@ -177,7 +182,7 @@ package final class TaskRecord: Sendable {
             return (action, announce(.running, shared.extra?.states))
         }
         if let change { publish(change) }
-        if action == .start { startDriver() }
+        if action == .start { startDriver(onLoop: onLoop) }
     }
 
     func pause() {
@@ -330,20 +335,35 @@ package final class TaskRecord: Sendable {
     func handToReader() {
         let isCancelled = shared.withLock { shared in
             shared.makeExtras().readerEndsTask = true
+            shared.mayEndLazily = hasOnlyValues(shared)
             return shared.lifecycle.isCancelled
         }
         if isCancelled { end(cancellation("the task was cancelled")) }
     }
 
-    private func startDriver() {
-        shared.withLock { shared in
-            guard let extras = shared.extra, let work = extras.work else { return }
-            extras.work = nil
-            // Owned by this record and cancelled by `cancel`; it ends with the transfer.
-            let driver = Task { await work(self) }
-            extras.driver = driver
-            if shared.lifecycle.isCancelled { driver.cancel() }
+    /// Starts the work.
+    ///
+    /// - Parameter onLoop: A Boolean value that indicates whether the work begins on the caller's thread and goes on on that of the
+    ///   transport, which saves two changes of threads. Code of the caller must not run there.
+    private func startDriver(onLoop: Bool = false) {
+        let work = shared.withLock { shared -> Work? in
+            defer { shared.extra?.work = nil }
+            return shared.extra?.work
         }
+        guard let work else { return }
+        // Owned by this record and cancelled by `cancel`; it ends with the transfer.
+        let driver: Task<Void, Never>
+        if onLoop, #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+            driver = .immediate(executorPreference: registry.transport.taskExecutor) { await work(self) }
+        } else {
+            driver = Task { await work(self) }
+        }
+        let isCancelled = shared.withLock { shared in
+            // The work can have ended by now.
+            if !shared.lifecycle.state.isTerminal { shared.makeExtras().driver = driver }
+            return shared.lifecycle.isCancelled
+        }
+        if isCancelled { driver.cancel() }
     }
 
     // MARK: Reports of the execution
@@ -356,8 +376,7 @@ package final class TaskRecord: Sendable {
             shared.transfer = transfer
             if transfer.owner != nil {
                 shared.isUnregistered = false
-                // Read in place, because a copy of the request would have many fields.
-                shared.mayEndLazily = shared.request.map { $0.request.hasNoExtras && $0.request.body.isNone } ?? false
+                shared.mayEndLazily = hasOnlyValues(shared)
             }
             shared.isTransferUnstarted = shared.lifecycle.isPaused
             if shared.isTransferUnstarted { return true }
@@ -366,6 +385,12 @@ package final class TaskRecord: Sendable {
             if shared.priority != transfer.request.priority { control(.prioritize(shared.priority), transfer) }
             return true
         }
+    }
+
+    /// Returns whether the request has neither a body nor an object of the caller.
+    private func hasOnlyValues(_ shared: borrowing Shared) -> Bool {
+        // Read in place, because a copy of the request would have many fields.
+        shared.request.map { !$0.request.hasCallbacks && $0.request.body.isNone } ?? false
     }
 
     /// Sets the function that wakes the work when the task is cancelled; nil for none. Returns false if it is cancelled
