@@ -41,19 +41,21 @@ package struct DigestFunction: Sendable {
 
     /// Adds the next bytes.
     package mutating func update(_ bytes: some Sequence<UInt8>) {
-        for byte in bytes {
-            pending.append(byte)
-            length &+= 1
-            if pending.count == blockSize { take() }
-        }
+        for byte in bytes { append(byte) }
+    }
+
+    private mutating func append(_ byte: UInt8) {
+        pending.append(byte)
+        length &+= 1
+        if pending.count == blockSize { take() }
     }
 
     /// Returns the hash of all bytes so far. The value must not be used afterwards.
     package mutating func finalize() -> [UInt8] {
         let bits = length &* 8
         let lengthSize = blockSize / 8
-        update([0x80])
-        while pending.count != blockSize - lengthSize { update([0]) }
+        append(0x80)
+        while pending.count != blockSize - lengthSize { append(0) }
         for _ in 8..<lengthSize { pending.append(0) }
         // MD5 writes its least significant byte first, the others their most significant one.
         pending += Self.bytes(isMD5 ? bits.byteSwapped : bits)
@@ -162,24 +164,26 @@ struct SHA256Block: Sendable {
     /// Processes 64 bytes.
     mutating func take(_ block: [UInt8]) {
         var schedule: [UInt32] = bigEndianWords(of: block)
+        schedule.reserveCapacity(64)
         for index in 16..<64 {
             let (early, late) = (schedule[index - 15], schedule[index - 2])
             let small = rotated(early, 7) ^ rotated(early, 18) ^ (early >> 3)
             let large = rotated(late, 17) ^ rotated(late, 19) ^ (late >> 10)
             schedule.append(schedule[index - 16] &+ small &+ schedule[index - 7] &+ large)
         }
-        var state = words
+        var (a, b, c, d) = (words[0], words[1], words[2], words[3])
+        var (e, f, g, h) = (words[4], words[5], words[6], words[7])
         for index in 0..<64 {
-            let (a, b, c, e, f, g) = (state[0], state[1], state[2], state[4], state[5], state[6])
             let mix = rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)
             let choice = (e & f) ^ (~e & g)
-            let first = state[7] &+ mix &+ choice &+ Self.constants[index] &+ schedule[index]
+            let first = h &+ mix &+ choice &+ Self.constants[index] &+ schedule[index]
             let majority = (a & b) ^ (a & c) ^ (b & c)
             let turned = rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)
             let second = turned &+ majority
-            state = [first &+ second, a, b, c, state[3] &+ first, e, f, g]
+            (h, g, f, e) = (g, f, e, d &+ first)
+            (d, c, b, a) = (c, b, a, first &+ second)
         }
-        for index in words.indices { words[index] &+= state[index] }
+        for (index, word) in [a, b, c, d, e, f, g, h].enumerated() { words[index] &+= word }
     }
 
     private func rotated(_ word: UInt32, _ count: UInt32) -> UInt32 { (word >> count) | (word << (32 - count)) }

@@ -316,16 +316,10 @@ extension DurableDownload {
             try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
                 try await part.begin(control)
             }
+            if plan != nil { await part.beginSegments() }
             try await checkSpace(for: plan?.lengthWithTable ?? size, part)
-            if let plan {
-                try await fileCall("no space can be reserved for the download") { () throws(FileFailure) in
-                    try await part.allocate(plan)
-                }
-            }
         } catch {
             stream.task.cancel()
-            // It has no bytes, and no table that says so.
-            if plan != nil { try? await part.discard() }
             throw error
         }
         // The bytes that it covers are gone.

@@ -103,8 +103,8 @@ extension DurableDownload {
             stream.task.cancel()
             return .refused(.rangeIgnored)
         }
-        let copy = SegmentCopy(part: part, plan: plan, index: index, throttle: throttle, progress: progress)
-        let (count, failure) = await copy.run(stream.chunks, from: start)
+        let copy = SegmentCopy(plan: plan, index: index, throttle: throttle, progress: progress)
+        let (count, failure) = await copy.run(stream, to: part, from: start)
         counts[index] += count
         receivedBytes += count
         if failure != nil { stream.task.cancel() }
@@ -128,38 +128,41 @@ extension DurableDownload {
 
 /// Receives the body of one segment.
 private struct SegmentCopy: Sendable {
-    let part: DownloadPart
     let plan: SegmentPlan
     let index: Int
     let throttle: DownloadThrottle
     let progress: SegmentProgress
 
     /// Receives a body to its end. Returns the number of bytes that were written, and the reason of an early end.
-    @concurrent
-    func run(_ chunks: ResponseStream.Chunks, from start: Int64) async -> (count: Int64, failure: BodyCopy.Failure?) {
-        var iterator = chunks.makeAsyncIterator()
+    ///
+    /// - Parameter part: The part, where the reader waits and writes, so that a portion costs one wake-up.
+    func run(
+        _ stream: ResponseStream, to part: isolated DownloadPart, from start: Int64
+    ) async -> (count: Int64, failure: BodyCopy.Failure?) {
         var position = start
+        let end = plan.ranges[index].upperBound
         while true {
-            let chunk: Data
+            let chunks: [Data]
             do throws(NetworkError) {
-                guard let next = try await iterator.next() else { return (position - start, nil) }
-                chunk = next
+                guard let next = try await stream.nextChunks(isolation: part) else { return (position - start, nil) }
+                chunks = next
             } catch {
                 return (position - start, .network(error))
             }
-            let end = plan.ranges[index].upperBound
-            if Int64(chunk.count) > end - position { return (position - start, .tooLong(end)) }
-            do throws(FileFailure) {
-                try await part.write(chunk, at: position, segment: index, of: plan)
-            } catch {
-                return (position - start, .file(error))
-            }
-            position += Int64(chunk.count)
-            progress.add(chunk.count)
-            do {
-                try await throttle.wait(after: chunk.count)
-            } catch {
-                return (position - start, .cancelled)
+            for chunk in chunks {
+                if Int64(chunk.count) > end - position { return (position - start, .tooLong(end)) }
+                do throws(FileFailure) {
+                    try part.write(chunk, at: position, segment: index, of: plan)
+                } catch {
+                    return (position - start, .file(error))
+                }
+                position += Int64(chunk.count)
+                progress.add(chunk.count)
+                do {
+                    try await throttle.wait(after: chunk.count)
+                } catch {
+                    return (position - start, .cancelled)
+                }
             }
         }
     }

@@ -69,6 +69,8 @@ actor DownloadPart {
     /// The number of bytes that are known to be written correctly.
     private(set) var length: Int64 = 0
     private var unsynchronized: Int64 = 0
+    /// A Boolean value that indicates whether the part is to be written in segments, and its space is not reserved yet.
+    private var isUnallocated = false
     /// The permissions of a file at the destination that became this part; nil for none.
     private var takenPermissions: UInt32?
     /// The reason why files that were to be removed are there; nil for none.
@@ -109,14 +111,6 @@ actor DownloadPart {
         // Between two calls, the other download can replace or remove the control file.
         for _ in 0..<16 {
             do throws(FileFailure) {
-                lock = try system.open(controlPath, .update)
-                return true
-            } catch {
-                last = error
-            }
-            if last?.code == DiskCall.busy { return false }
-            guard last?.code == DiskCall.notThere else { continue }
-            do throws(FileFailure) {
                 lock = try system.open(controlPath, .create)
                 isControlNew = true
                 return true
@@ -125,6 +119,13 @@ actor DownloadPart {
             }
             if last?.code == DiskCall.busy { return false }
             guard last?.code == DiskCall.alreadyThere else { break }
+            do throws(FileFailure) {
+                lock = try system.open(controlPath, .update)
+                return true
+            } catch {
+                last = error
+            }
+            if last?.code == DiskCall.busy { return false }
         }
         throw last ?? FileFailure("lock", controlPath, code: DiskCall.busy)
     }
@@ -148,7 +149,7 @@ actor DownloadPart {
     /// Reads the control file and opens the partial file. Called once, with the lock.
     func load() throws(FileFailure) -> Found {
         // The process can have been killed between two versions of the control file.
-        try system.remove(FilePath.join(folder, names.nextControl))
+        if !isControlNew { try system.remove(FilePath.join(folder, names.nextControl)) }
         var found = Found()
         let bytes = isControlNew ? Data() : try readLocked()
         isControlEmpty = bytes.isEmpty
@@ -161,7 +162,7 @@ actor DownloadPart {
         }
         control = found.control
         // An earlier process may have been killed between linking the finished file to its destination and removing this name.
-        if let part = DiskCall.identity(of: partialPath), part.number == destinationIdentity()?.number {
+        if !isControlNew, let part = DiskCall.identity(of: partialPath), part.number == destinationIdentity()?.number {
             try system.remove(partialPath)
         }
         do throws(FileFailure) {
@@ -238,6 +239,7 @@ actor DownloadPart {
     }
 
     private func beginOnDisk(_ new: ControlFile) throws(FileFailure) {
+        isUnallocated = false
         if let old = descriptor, control?.urlDigest != new.urlDigest {
             // The part of another URL is removed before the description is replaced, and made anew after it: a download that waits
             // for the lock recognizes the part of its URL by its inode number.
@@ -403,10 +405,15 @@ actor DownloadPart {
 
     // MARK: Segments
 
+    /// Makes the next bytes those of segments. Their space is reserved with the first of them: that can take as long as the answers
+    /// to the requests for all segments.
+    func beginSegments() { isUnallocated = true }
+
     /// Reserves the space of a file that is written in segments, and of the table behind it.
-    func allocate(_ plan: SegmentPlan) throws(FileFailure) {
-        guard let descriptor else { return }
+    private func allocate(_ plan: SegmentPlan) throws(FileFailure) {
+        guard isUnallocated, let descriptor else { return }
         try DiskCall.allocate(plan.lengthWithTable, for: descriptor, path: partialPath)
+        isUnallocated = false
     }
 
     /// Returns the numbers of bytes of the segments; nil if the table is not valid.
@@ -421,6 +428,7 @@ actor DownloadPart {
     /// Writes bytes of a segment, and then the number of its bytes.
     func write(_ bytes: Data, at offset: Int64, segment index: Int, of plan: SegmentPlan) throws(FileFailure) {
         guard let descriptor else { throw FileFailure("write", partialPath, code: DiskCall.notThere) }
+        try allocate(plan)
         try DiskCall.write(bytes, to: descriptor, at: offset, path: partialPath)
         let count = offset + Int64(bytes.count) - plan.ranges[index].lowerBound
         // Without it, the table could reach the disk before the bytes that it counts.
@@ -465,7 +473,6 @@ actor DownloadPart {
 
     /// Writes a small file, and gives it its name in a moment. It has the permissions of the destination already.
     private func move(_ bytes: [Data], _ options: Download.Options) async throws(FileFailure) -> String {
-        guard let lock, var control else { throw FileFailure("move", partialPath, code: DiskCall.notThere) }
         let whole = length
         // Until the description is written, nothing can be continued.
         (unwritten, length) = (nil, 0)
@@ -476,19 +483,32 @@ actor DownloadPart {
             try named { () throws(FileFailure) in
                 for chunk in bytes { try system.write(chunk, to: opened) }
             }
-            control.complete(DiskCall.identity(of: opened), whole)
-            // The control file is empty. A torn description is not valid, and the download starts over.
-            try system.write(try encoded(control), to: lock)
-            (self.control, isControlEmpty, length) = (control, false, whole)
-            if synchronizesEnd { try DiskCall.synchronize(opened, partialPath) }
+            length = whole
+            if synchronizesEnd {
+                // A queue, whose list outlives the process, asks later whether the file was moved.
+                try describe(opened)
+                try DiskCall.synchronize(opened, partialPath)
+            }
             let place = try await files.move(partialPath, lock: nil, to: destination, options: options)
             isMoved = true
             if synchronizesEnd { DiskCall.synchronize(folder: folder) }
             return place
         } catch {
             system.setPermissions(of: opened, true, folder: folder)
+            if length > 0, isControlEmpty {
+                // Without a description, nothing could continue the part.
+                do throws(FileFailure) { try describe(opened) } catch { length = 0 }
+            }
             throw error
         }
+    }
+
+    /// Writes the description of a complete part to the empty control file. A torn one is not valid, and the download starts over.
+    private func describe(_ part: Int32) throws(FileFailure) {
+        guard let lock, var control else { return }
+        control.complete(DiskCall.identity(of: part), length)
+        try system.write(try encoded(control), to: lock)
+        (self.control, isControlEmpty) = (control, false)
     }
 
     /// Removes what is left of a download whose file has its name.
@@ -537,6 +557,9 @@ actor DownloadPart {
         case notRemoved(String)
     }
 
+    /// A Boolean value that indicates whether there are bytes to keep: written ones, or the table of segments behind reserved space.
+    private var hasBytes: Bool { length > 0 || control?.segments != nil && !isUnallocated }
+
     /// Ends the use of the files. A part that can be continued stays, and one that cannot is removed. A part that this
     /// download has not continued stays as it is. Returns the rest.
     @discardableResult
@@ -549,11 +572,10 @@ actor DownloadPart {
                 if isControlEmpty { try system.remove(controlPath) }
                 return .nothing
             }
-            let hasBytes = length > 0 || control.segments != nil
             let hasValidator = control.etag != nil || control.lastModified != nil
             // A part that cannot be written is lost. The download ends with its own error.
             if hasBytes, hasValidator { try? writeToDisk() }
-            if length > 0 || control.segments != nil, hasValidator || control.completedFile != nil {
+            if hasBytes, hasValidator || control.completedFile != nil {
                 // The part is right without this, and only costs a repeated request after a power failure.
                 try? synchronize()
                 return .part(length)

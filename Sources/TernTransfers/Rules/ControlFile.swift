@@ -48,8 +48,8 @@ struct ControlFile: Sendable, Equatable, Codable {
     private(set) var version = currentVersion
     /// The URL of the download, as it was sent first. It can hold secrets: the file can be read by its owner alone.
     var url: String
-    /// The digest of the URL without its secrets.
-    var urlDigest: String
+    /// The digest of the URL in the file; nil except while the file is read or written. Not every control file is written.
+    private var storedDigest: String?
     /// The name of the partial file, beside this one.
     var partialFile: String
     /// The strong entity tag of the bytes; nil for none.
@@ -70,6 +70,15 @@ struct ControlFile: Sendable, Equatable, Codable {
     var segments: Int?
     /// The number of the complete, verified file in its file system, written before it gets its name; nil before.
     var completedFile: UInt64?
+
+    /// The digest of the URL without its secrets.
+    var urlDigest: String { Self.digest(of: url) }
+
+    private enum CodingKeys: String, CodingKey {
+        case version, url, partialFile, etag, lastModified, origin, size, digest, syncedBytes, bootID, segments
+        case completedFile
+        case storedDigest = "urlDigest"
+    }
 
     /// A digest in the file.
     struct StoredDigest: Sendable, Equatable, Codable {
@@ -112,7 +121,6 @@ struct ControlFile: Sendable, Equatable, Codable {
 
     init(url: String, partialFile: String) {
         self.url = url
-        urlDigest = Self.digest(of: url)
         self.partialFile = partialFile
     }
 
@@ -137,6 +145,7 @@ struct ControlFile: Sendable, Equatable, Codable {
         }
         self = control
         if let problem = problem(names) { throw .invalid(problem) }
+        storedDigest = nil
     }
 
     private struct Version: Codable {
@@ -147,14 +156,16 @@ struct ControlFile: Sendable, Equatable, Codable {
     func encoded() throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return try encoder.encode(self)
+        var whole = self
+        whole.storedDigest = urlDigest
+        return try encoder.encode(whole)
     }
 
     /// The first value that Tern would not have written; nil if all are valid.
     private func problem(_ names: ControlNames) -> String? {
         // `try?`: the reason of an invalid URL does not matter here.
         guard url.utf8.count <= 1 << 16, (try? Target(absolute: url)) != nil else { return "url is no URL" }
-        guard urlDigest == Self.digest(of: url) else { return "urlDigest is not that of the URL" }
+        guard storedDigest == Self.digest(of: url) else { return "urlDigest is not that of the URL" }
         guard partialFile == names.partial else { return "partialFile is not the name of the partial file" }
         if let etag, !etag.hasPrefix("\"") || !ResumeData.isValidator(etag) { return "etag is no strong entity tag" }
         if let lastModified, lastModified.hasPrefix("\"") || !ResumeData.isValidator(lastModified) {

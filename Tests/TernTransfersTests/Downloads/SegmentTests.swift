@@ -28,6 +28,16 @@ struct SegmentTests {
         return client.download("file", to: folder.url("file"), resuming: .automatically, options: options)
     }
 
+    /// Sends the head of a segment and the first of its bytes.
+    private func beginSegment(_ exchange: LoopbackServer.Exchange, count: Int) throws {
+        let range = exchange.request["Range"] ?? ""
+        let ends = range.dropFirst("bytes=".count).split(separator: "-").compactMap { Int($0) }
+        let place = ("Content-Range", "bytes \(ends[0])-\(ends[1])/1000003")
+        let length = ("Content-Length", "\(ends[1] - ends[0] + 1)")
+        try exchange.writeHead(status: 206, headers: [("ETag", Self.pattern.etag), place, length])
+        try exchange.streamPattern(Self.pattern, in: ends[0]..<(ends[0] + count))
+    }
+
     @Test func segmentsMakeOneFile() async throws {
         let asked = Log<RangeFields>()
         try await withServer { exchange in
@@ -50,17 +60,13 @@ struct SegmentTests {
     @Test func segmentThatBreaksOffIsTakenUpAgain() async throws {
         let rest = Lock(6)
         try await withServer { exchange in
-            guard let range = exchange.request["Range"] else { return try exchange.serveFile(Self.pattern) }
+            guard exchange.request["Range"] != nil else { return try exchange.serveFile(Self.pattern) }
             let isBroken = rest.withLock { rest in
                 rest -= 1
                 return rest >= 0
             }
             guard isBroken else { return try exchange.serveFile(Self.pattern) }
-            let ends = range.dropFirst("bytes=".count).split(separator: "-").compactMap { Int($0) }
-            let place = ("Content-Range", "bytes \(ends[0])-\(ends[1])/1000003")
-            let length = ("Content-Length", "\(ends[1] - ends[0] + 1)")
-            try exchange.writeHead(status: 206, headers: [("ETag", Self.pattern.etag), place, length])
-            try exchange.streamPattern(Self.pattern, in: ends[0]..<(ends[0] + 10_000))
+            try beginSegment(exchange, count: 10_000)
             exchange.close()
         } test: { _, client, folder in
             let result = try await download(client, folder).value
@@ -72,15 +78,23 @@ struct SegmentTests {
 
     /// After a loss of power, the table of the segments can count bytes that never reached the disk.
     @Test(arguments: [true, false]) func laterDownloadContinuesEachSegmentOfTheSameRun(isSameRun: Bool) async throws {
-        let isBroken = LoopbackServer.Gate()
+        let (hasBytes, isBroken) = (LoopbackServer.Gate(), LoopbackServer.Gate())
         try await withServer { exchange in
-            guard exchange.request["Range"] != nil, !isBroken.isOpen else {
+            guard let range = exchange.request["Range"], !isBroken.isOpen else {
                 return try exchange.serveFile(Self.pattern)
             }
+            if range.hasPrefix("bytes=0-") {
+                try beginSegment(exchange, count: 500)
+                return try exchange.waitForClientToClose()
+            }
+            try exchange.wait(for: hasBytes)
             try exchange.respond(status: 404)
         } test: { _, client, folder in
-            // The first segments are refused, and leave an empty part of the whole length.
-            let error = try await failure { try await download(client, folder).value }
+            // The other segments are refused, and leave a part of the whole length.
+            let first = download(client, folder)
+            for await progress in first.progress where progress.completedBytes == 500 { break }
+            hasBytes.open()
+            let error = try await failure { try await first.value }
             #expect(error.status == 404)
             #expect(try folder.bytes(".file.tern").count == 1_000_003 + 4 * 8)
             // A process that was killed has written some of each.
@@ -189,15 +203,32 @@ struct SegmentTests {
         let gate = LoopbackServer.Gate()
         try await withServer { exchange in
             guard exchange.request["Range"] != nil else { return try exchange.serveFile(Self.pattern) }
+            try beginSegment(exchange, count: 1_000)
+            try exchange.wait(for: gate)
+        } test: { _, client, folder in
+            let task = download(client, folder)
+            for await progress in task.progress where progress.completedBytes == 4_000 { break }
+            task.cancel()
+            let error = try await failure { try await task.value }
+            #expect(error.isCancelled)
+            #expect(try folder.names == [".file.tern", ".file.tern.json"])
+            try await task.discard()
+            #expect(try folder.names == [])
+        }
+    }
+
+    /// The space is reserved with the first byte. Until then, there is no table to continue.
+    @Test func cancelBeforeTheFirstByteLeavesNothing() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            guard exchange.request["Range"] != nil else { return try exchange.serveFile(Self.pattern) }
             try exchange.wait(for: gate)
         } test: { server, client, folder in
             let task = download(client, folder)
             try await server.wait { $0.requestsReceived == 5 }
             task.cancel()
             let error = try await failure { try await task.value }
-            #expect(error.isCancelled)
-            #expect(try folder.names == [".file.tern", ".file.tern.json"])
-            try await task.discard()
+            #expect(error.isCancelled && error.reason.contains("nothing is kept"), "\(error)")
             #expect(try folder.names == [])
         }
     }
