@@ -95,22 +95,20 @@ struct DownloadCommand: AsyncParsableCommand {
             var configuration = try connection.configuration(for: urls, terminal)
             // Each file of a list can have its segments.
             configuration.maximumConnectionsPerHost = max(32, jobs * segments)
-            // Retries the request for the name, and a download to standard output. Durable downloads retry by themselves.
-            configuration.interceptors.insert(
-                RetryInterceptor(retryPolicy, maximumTime: connection.timeLimit.map { writesToOutput ? $0 : $0 / 2 }),
-                at: 0)
             let client = Client(
                 session: Session(configuration: configuration), headers: connection.header.headers)
             if writesToOutput { return try await write(first, client, interrupt, terminal) }
             let single = urls.count == 1 && inputFile == nil
             let start = ContinuousClock.now
             let names = single ? [try await name(of: first, client, interrupt)] : try names(of: urls)
+            // The names of a list are those of files in the current folder, which is found out once.
+            let folder = single ? "" : FileManager.default.currentDirectoryPath + "/"
             var options = options
             // The time limit includes the request for the name.
             if let limit = connection.timeLimit {
                 options.retry.maximumTime = max(.milliseconds(1), limit - (.now - start))
             }
-            let jobs = zip(urls, names).map { DownloadJob(url: $0, file: PathText.url($1), name: $1) }
+            let jobs = zip(urls, names).map { DownloadJob(url: $0, file: PathText.url(folder + $1), name: $1) }
             let run = DownloadRun(
                 client: client, options: options, limit: limitRate, keepsPart: resume || forceContinue,
                 isVerbose: connection.verbose)
@@ -130,6 +128,11 @@ struct DownloadCommand: AsyncParsableCommand {
         return options
     }
 
+    /// Retries the request for the name, and a download to standard output. Durable downloads retry by themselves.
+    private var retries: RetryInterceptor {
+        RetryInterceptor(retryPolicy, maximumTime: connection.timeLimit.map { writesToOutput ? $0 : $0 / 2 })
+    }
+
     /// The retries of a request that is not a durable download. A name is not worth many of them: the URL has one, too.
     private var retryPolicy: RetryPolicy {
         var policy = RetryPolicy()
@@ -143,6 +146,7 @@ struct DownloadCommand: AsyncParsableCommand {
         if let output { return output }
         // Uses at most half of the time limit, so that time remains for the download.
         let task = client.task(.head, url) {
+            $0.interceptors = [retries]
             $0.timeouts.total = connection.timeLimit.map { $0 / 2 } ?? .seconds(60)
         }
         interrupt.cancels(task)
@@ -170,7 +174,7 @@ struct DownloadCommand: AsyncParsableCommand {
     private func write(
         _ url: String, _ client: Client, _ interrupt: Interrupt, _ terminal: Terminal
     ) async throws {
-        let stream = client.stream(url)
+        let stream = client.stream(url) { $0.interceptors = [retries] }
         interrupt.cancels(stream.task)
         try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
             let start = ContinuousClock.now

@@ -80,8 +80,7 @@ struct DownloadRun: Sendable {
 
     private func line(_ job: DownloadJob, _ result: DurableDownloadResult) -> String {
         // With a number, if the name was taken.
-        let name =
-            result.file.lastPathComponent == job.file.lastPathComponent ? job.name : result.file.lastPathComponent
+        let name = result.file == job.file ? job.name : result.file.lastPathComponent
         return DownloadReport.line(name, result.bytes, result.receivedBytes, in: result.duration)
             + (result.digest.map { ", \($0.algorithm.rawValue) verified" } ?? "")
     }
@@ -99,7 +98,6 @@ struct DownloadRun: Sendable {
     // MARK: A list
 
     /// Downloads a list, `count` at the same time, in its order. Throws the exit code of the first in the list that failed.
-    @MainActor
     func all(_ jobs: [DownloadJob], count: Int, _ interrupt: Interrupt, _ terminal: Terminal) async throws {
         let bars = BarList(count: jobs.count, on: terminal)
         let running = RunningDownloads(limit: limit)
@@ -107,7 +105,7 @@ struct DownloadRun: Sendable {
         // Cancelled below, when the last download has ended.
         let display = Task {
             while !Task.isCancelled {
-                bars.show(running.progress)
+                await bars.show(running.progress)
                 // Cancelled: the loop ends.
                 try? await Task.sleep(for: Self.displayInterval)
             }
@@ -118,7 +116,7 @@ struct DownloadRun: Sendable {
                 group.addTask { await self.work(jobs, bars, running, interrupt) }
             }
         }
-        bars.finish()
+        await bars.finish()
         if interrupt.exitCode != nil { throw CancellationError() }
         let failures = running.failures
         guard let first = failures.keys.min(), let code = failures[first] else { return }
@@ -127,7 +125,7 @@ struct DownloadRun: Sendable {
     }
 
     /// Downloads one file of a list after another, until all have been taken.
-    @MainActor
+    @concurrent
     private func work(
         _ jobs: [DownloadJob], _ bars: BarList, _ running: RunningDownloads, _ interrupt: Interrupt
     ) async {
@@ -138,7 +136,6 @@ struct DownloadRun: Sendable {
     }
 
     /// Downloads one file of a list. Returns the exit code of its failure; nil after its success.
-    @MainActor
     private func run(
         _ job: DownloadJob, _ index: Int, _ bars: BarList, _ running: RunningDownloads, _ interrupt: Interrupt
     ) async -> Int32? {
@@ -148,18 +145,18 @@ struct DownloadRun: Sendable {
         do {
             let result = try await task.value
             let trace = isVerbose ? result.trace.map { "\n\(job.name): \(Terminal.plain("\($0)"))" }.joined() : ""
-            bars.end(index, result.bytes, line: line(job, result) + trace)
+            await bars.end(index, result.bytes, line: line(job, result) + trace)
             return nil
         } catch {
             guard interrupt.exitCode == nil else {
                 do {
                     if !keepsPart(of: task, interrupt) { try await task.discard() }
                 } catch {
-                    bars.end(index, 0, line: "tern: \(job.name): \(error)")
+                    await bars.end(index, 0, line: "tern: \(job.name): \(error)")
                 }
                 return nil
             }
-            bars.end(index, 0, line: "tern: \(job.name): \(error)")
+            await bars.end(index, 0, line: "tern: \(job.name): \(error)")
             return ExitStatus.code(of: error)
         }
     }

@@ -7,6 +7,7 @@ import TernTransfers
 enum URLText {
     /// Adds `https://` to a URL without a scheme. `localhost:8080/x` has none.
     static func complete(_ text: String) -> String {
+        if text.hasPrefix("http://") || text.hasPrefix("https://") { return text }
         guard let separator = text.firstRange(of: "://") else { return "https://" + text }
         let isScheme = text[..<separator.lowerBound].allSatisfy { character in
             character.isASCII && (character.isLetter || character.isNumber || "+-.".contains(character))

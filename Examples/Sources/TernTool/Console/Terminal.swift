@@ -50,7 +50,9 @@ struct Terminal: Sendable {
 
     /// Returns a server's text without control characters, which could rewrite the screen.
     static func plain(_ text: String) -> String {
-        String(
+        // Most texts need no look at the properties of their characters.
+        if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
+        return String(
             text.unicodeScalars.map { scalar -> Character in
                 let isHarmless = scalar.value >= 0x20 && !(0x7F...0x9F).contains(scalar.value)
                 return isHarmless && !scalar.properties.isBidiControl ? Character(scalar) : "\u{FFFD}"

@@ -2,8 +2,7 @@ import Tern
 
 /// Shows several transfers on standard error: in a terminal one bar for each that runs, and one for all; elsewhere plain
 /// lines for all.
-@MainActor
-final class BarList {
+actor BarList {
     private let terminal: Terminal
     private let start = ContinuousClock.now
     private var table: BarTable

@@ -54,23 +54,23 @@ struct BarListTests {
         #expect(table.lines(columns: 80, rows: 1).count == 1)
     }
 
-    @Test func terminalIsDrawnOverAndEndedTransfersStayAbove() {
+    @Test func terminalIsDrawnOverAndEndedTransfersStayAbove() async {
         let written = OutputRecorder()
         let list = BarList(count: 2, on: written.terminal(isInteractive: true))
-        list.show([(0, "a", progress(50, of: 100))])
-        list.end(0, 100, line: "a: done")
-        list.finish()
+        await list.show([(0, "a", progress(50, of: 100))])
+        await list.end(0, 100, line: "a: done")
+        await list.finish()
         let text = written.texts.joined()
         #expect(text.contains("a  [") && text.contains("total, 0 of 2"))
         #expect(text.contains("\u{1B}[2A\u{1B}[Ja: done\n"))
         #expect(text.contains("total: 100 B in "))
     }
 
-    @Test func otherOutputHasPlainLines() {
+    @Test func otherOutputHasPlainLines() async {
         let written = OutputRecorder()
         let list = BarList(count: 1, on: written.terminal(isInteractive: false))
-        list.show([(0, "a", progress(50, of: 100))])
-        list.end(0, 100, line: "a: done")
+        await list.show([(0, "a", progress(50, of: 100))])
+        await list.end(0, 100, line: "a: done")
         #expect(written.texts.allSatisfy { !$0.contains("\u{1B}") })
         #expect(written.texts.first == "total, 0 of 1: 50%, 50 of 100 B\n")
     }
