@@ -160,11 +160,13 @@ public final class CookieStore: Sendable {
         if case .refused(let refusal)? = store([field], from: target).first { throw refusal }
     }
 
-    /// Removes the cookies that satisfy a condition, and returns their number. The condition is called while the store
-    /// is locked, and must not use the store.
+    /// Removes the cookies that satisfy a condition, and returns their number. The condition may use the store: a cookie that
+    /// changes meanwhile stays.
     @discardableResult
     public func removeAll(where condition: (Cookie) -> Bool) -> Int {
-        change { $0.removeAll(where: condition) }
+        // Not under the lock, for which requests wait.
+        let removed = Set(cookies.filter(condition))
+        return removed.isEmpty ? 0 : change { $0.removeAll { removed.contains($0) } }
     }
 
     /// Removes all cookies.

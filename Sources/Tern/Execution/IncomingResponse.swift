@@ -337,6 +337,14 @@ package struct IncomingResponse: Sendable {
     /// Returns the error of a refused response, with the start of its body: at most `errorBodyLimit` bytes, and what has
     /// arrived after 5 seconds. A server that sends its body slowly cannot hold the error back longer.
     func error(_ refusal: TransferFailure, readsBody: Bool = true) async -> NetworkError {
+        if decoder == nil || !readsBody { return await refused(refusal, readsBody: readsBody) }
+        // Decompression must not run on the loop.
+        return await withTaskExecutorPreference(globalConcurrentExecutor) {
+            await refused(refusal, readsBody: true)
+        }
+    }
+
+    private func refused(_ refusal: TransferFailure, readsBody: Bool) async -> NetworkError {
         let limit = readsBody ? max(0, request.registry.configuration.errorBodyLimit) : 0
         var start = outcome?.body.prefix(limit) ?? Data()
         if outcome == nil, limit > 0 {

@@ -87,7 +87,8 @@ package final class BodyPipe: Sendable {
     /// Opens a pipe. Returns nil if too many are open, or the system has no room for it; it has none outside Linux.
     package init?(_ limits: Limits = .usual) {
         guard Self.openCount.wrappingAdd(1, ordering: .relaxed).newValue <= Self.mostOpen,
-            let (readEnd, writeEnd) = Self.open(limits.capacity)
+            // An administrator can limit pipes.
+            let (readEnd, writeEnd) = Self.open(limits.capacity) ?? Self.open(limits.portion)
         else {
             Self.openCount.wrappingSubtract(1, ordering: .relaxed)
             return nil

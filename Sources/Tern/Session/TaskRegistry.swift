@@ -187,7 +187,7 @@ public actor TaskRegistry {
         executor.post(record, operation: Operation.deliver.rawValue, wakes: false)
         // A new watcher looks at the messages afterwards, so either this sees the watcher, or the watcher sees the message.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
-        if watcherCount.load(ordering: .relaxed) > 0 { executor.wake() }
+        if admission.isClosed || watcherCount.load(ordering: .relaxed) > 0 { executor.wake() }
     }
 
     /// Ends a task that never registered, because the cache answered it. No message is sent unless somebody waits for the

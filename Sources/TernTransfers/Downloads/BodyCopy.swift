@@ -44,6 +44,7 @@ struct BodyCopy: Sendable {
             for chunk in piece.chunks {
                 try await write(chunk, at: position, isolation: isolation)
                 position += Int64(chunk.count)
+                if isolation != nil { await part.yieldTurn(after: chunk.count) }
             }
             if let pipe, let missing = piece.missingCount {
                 if let limit, missing > limit - position { throw .tooLong(limit) }

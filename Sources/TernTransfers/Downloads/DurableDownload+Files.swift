@@ -316,7 +316,6 @@ extension DurableDownload {
             try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
                 try await part.begin(control)
             }
-            if plan != nil { await part.beginSegments() }
             try await checkSpace(for: plan?.lengthWithTable ?? size, part)
         } catch {
             stream.task.cancel()

@@ -163,6 +163,7 @@ private struct SegmentCopy: Sendable {
                 } catch {
                     return (position - start, .cancelled)
                 }
+                await part.yieldTurn(after: chunk.count)
             }
         }
     }

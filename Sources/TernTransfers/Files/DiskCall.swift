@@ -67,6 +67,15 @@ enum DiskCall {
             || information.st_uid != geteuid()
     }
 
+    /// Returns whether users besides the owner and his group may replace the files in a folder: all may write to it, and it has no sticky
+    /// bit, or it belongs to a user other than this one and root. False if nothing is there.
+    static func isOpenToAll(_ folder: String) -> Bool {
+        var information = stat()
+        guard unsafe stat(folder, &information) == 0 else { return false }
+        if information.st_mode & 0o1002 == 0o002 { return true }
+        return information.st_uid != geteuid() && information.st_uid != 0
+    }
+
     /// Returns the identity of the regular file at a path; nil if there is none.
     static func identity(of path: String) -> Identity? {
         var information = stat()

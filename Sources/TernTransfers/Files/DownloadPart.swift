@@ -15,9 +15,13 @@ import Foundation
 ///
 /// A small file stays in memory until it is whole, because a killed process may lose as much. It then has a control file for the
 /// lock, and a partial file for the time of its move.
+///
+/// The end of the files, and what is written in segments, is in `DownloadPart+Ends.swift`.
 actor DownloadPart {
     /// The executor of all parts.
     static let executor = QueueExecutor("tern.transfers")
+    /// The number of bytes that one download writes before others have their turn, unless each write waits for the disk.
+    private static let turnBytes: Int64 = 1 << 20
     /// The number of bytes after which a synchronizing download waits for the disk.
     private static let synchronizedBytes: Int64 = 8 << 20
     private static let readSize = 1 << 20
@@ -45,36 +49,38 @@ actor DownloadPart {
     nonisolated let names: ControlNames
     nonisolated let folder: String
     nonisolated var partialPath: String { FilePath.join(folder, names.partial) }
-    private nonisolated var controlPath: String { FilePath.join(folder, names.control) }
+    nonisolated var controlPath: String { FilePath.join(folder, names.control) }
 
-    private let system: any FileSystem
-    private let files: FileStore
-    private let synchronizes: Bool
+    let system: any FileSystem
+    let files: FileStore
+    let synchronizes: Bool
     /// A Boolean value that indicates whether the file is on the disk before it has its name.
-    private let synchronizesEnd: Bool
+    let synchronizesEnd: Bool
     /// The descriptor of the control file, which holds the lock; nil before and after.
-    private var lock: Int32?
-    private var control: ControlFile?
+    var lock: Int32?
+    /// The number of bytes written since others had their turn.
+    private var bytesOfTurn: Int64 = 0
+    var control: ControlFile?
     /// A Boolean value that indicates whether the control file is empty: this download created it, and has not begun.
-    private var isControlEmpty = false
+    var isControlEmpty = false
     /// A Boolean value that indicates whether this download has created the control file.
     private var isControlNew = false
     /// A Boolean value that indicates whether this download has begun or continued the part.
-    private var isAdopted = false
+    var isAdopted = false
     /// A Boolean value that indicates whether the file has its name.
-    private var isMoved = false
-    private var descriptor: Int32?
+    var isMoved = false
+    var descriptor: Int32?
     /// The bytes of a small file that is not on the disk yet; nil for other files.
-    private var unwritten: [Data]?
+    var unwritten: [Data]?
     /// The number of bytes that are known to be written correctly.
-    private(set) var length: Int64 = 0
+    var length: Int64 = 0
     private var unsynchronized: Int64 = 0
     /// A Boolean value that indicates whether the part is to be written in segments, and its space is not reserved yet.
-    private var isUnallocated = false
+    var isUnallocated = false
     /// The permissions of a file at the destination that became this part; nil for none.
-    private var takenPermissions: UInt32?
+    var takenPermissions: UInt32?
     /// The reason why files that were to be removed are there; nil for none.
-    private var notRemoved: FileFailure?
+    var notRemoved: FileFailure?
 
     /// Creates the part of a download that has not begun.
     ///
@@ -161,16 +167,15 @@ actor DownloadPart {
             }
         }
         control = found.control
-        // An earlier process may have been killed between linking the finished file to its destination and removing this name.
-        if !isControlNew, let part = DiskCall.identity(of: partialPath), part.number == destinationIdentity()?.number {
-            try system.remove(partialPath)
-        }
+        if !isControlNew { _ = try removeFinishedPart() }
         do throws(FileFailure) {
             let opened = try system.open(partialPath, .update)
             descriptor = opened
             found.length = try system.length(ofOpen: opened)
         } catch {
-            guard error.code == DiskCall.notThere else { throw error }
+            // A file with two names cannot be opened, and its control file may have been removed.
+            let isGone = error.code == DiskCall.refused ? try removeFinishedPart() : error.code == DiskCall.notThere
+            if !isGone { throw error }
         }
         found.isFromThisBoot = control?.bootID.map { $0 == DiskCall.bootID } ?? false
         if let completed = found.control?.completedFile {
@@ -188,6 +193,16 @@ actor DownloadPart {
             }
         }
         return found
+    }
+
+    /// Removes a partial file that is the file at the destination: an earlier process was killed between linking the finished file to
+    /// its destination and removing this name. Returns whether it was one.
+    private func removeFinishedPart() throws(FileFailure) -> Bool {
+        guard let part = DiskCall.identity(of: partialPath), part.number == destinationIdentity()?.number else {
+            return false
+        }
+        try system.remove(partialPath)
+        return true
     }
 
     /// Makes the file at the destination the partial file. Returns its length.
@@ -239,7 +254,7 @@ actor DownloadPart {
     }
 
     private func beginOnDisk(_ new: ControlFile) throws(FileFailure) {
-        isUnallocated = false
+        isUnallocated = new.segments != nil
         if let old = descriptor, control?.urlDigest != new.urlDigest {
             // The part of another URL is removed before the description is replaced, and made anew after it: a download that waits
             // for the lock recognizes the part of its URL by its inode number.
@@ -251,16 +266,24 @@ actor DownloadPart {
             descriptor = try system.open(partialPath, .create)
             return
         }
+        var isNew = false
         if let descriptor {
             try named { () throws(FileFailure) in try system.truncate(descriptor, to: 0) }
             // A killed process can have left a small file in the middle of its move.
             system.setPermissions(of: descriptor, true, folder: folder)
         } else {
             descriptor = try system.open(partialPath, .create)
+            isNew = true
         }
         length = 0
         unsynchronized = 0
-        try store(new)
+        do throws(FileFailure) {
+            try store(new)
+        } catch {
+            // Without a description, nobody looks for it.
+            if isNew { try? system.remove(partialPath) }
+            throw error
+        }
     }
 
     /// Writes what is in memory alone, so that a later attempt or process continues it.
@@ -303,7 +326,7 @@ actor DownloadPart {
         if synchronizes { DiskCall.synchronize(folder: folder) }
     }
 
-    private func encoded(_ control: ControlFile) throws(FileFailure) -> Data {
+    func encoded(_ control: ControlFile) throws(FileFailure) -> Data {
         do {
             return try control.encoded()
         } catch {
@@ -351,6 +374,14 @@ actor DownloadPart {
         }
     }
 
+    /// Lets other downloads use the thread after some bytes. A server that is faster than the disk would otherwise hold them up.
+    func yieldTurn(after count: Int) async {
+        bytesOfTurn += Int64(count)
+        guard bytesOfTurn >= Self.turnBytes || synchronizes else { return }
+        bytesOfTurn = 0
+        await Task.yield()
+    }
+
     /// Counts bytes that were written, and synchronizes them in time.
     private func add(_ count: Int64) throws(FileFailure) {
         length += count
@@ -395,203 +426,11 @@ actor DownloadPart {
         return try system.read(descriptor, of: path, at: 0, count: limit)
     }
 
-    private func named<Value>(_ call: () throws(FileFailure) -> Value) throws(FileFailure) -> Value {
+    func named<Value>(_ call: () throws(FileFailure) -> Value) throws(FileFailure) -> Value {
         do throws(FileFailure) {
             return try call()
         } catch {
             throw FileFailure(error.call, partialPath, code: error.code)
         }
-    }
-
-    // MARK: Segments
-
-    /// Makes the next bytes those of segments. Their space is reserved with the first of them: that can take as long as the answers
-    /// to the requests for all segments.
-    func beginSegments() { isUnallocated = true }
-
-    /// Reserves the space of a file that is written in segments, and of the table behind it.
-    private func allocate(_ plan: SegmentPlan) throws(FileFailure) {
-        guard isUnallocated, let descriptor else { return }
-        try DiskCall.allocate(plan.lengthWithTable, for: descriptor, path: partialPath)
-        isUnallocated = false
-    }
-
-    /// Returns the numbers of bytes of the segments; nil if the table is not valid.
-    func counts(of plan: SegmentPlan) throws(FileFailure) -> [Int64]? {
-        let table = try read(partialPath, at: plan.size, until: plan.lengthWithTable)
-        guard let counts = plan.counts(from: table) else { return nil }
-        length = counts.reduce(0, +)
-        isAdopted = true
-        return counts
-    }
-
-    /// Writes bytes of a segment, and then the number of its bytes.
-    func write(_ bytes: Data, at offset: Int64, segment index: Int, of plan: SegmentPlan) throws(FileFailure) {
-        guard let descriptor else { throw FileFailure("write", partialPath, code: DiskCall.notThere) }
-        try allocate(plan)
-        try DiskCall.write(bytes, to: descriptor, at: offset, path: partialPath)
-        let count = offset + Int64(bytes.count) - plan.ranges[index].lowerBound
-        // Without it, the table could reach the disk before the bytes that it counts.
-        if synchronizes { try DiskCall.synchronize(descriptor, partialPath) }
-        try DiskCall.write(
-            SegmentPlan.entry(count), to: descriptor, at: plan.position(ofEntry: index), path: partialPath)
-        length += Int64(bytes.count)
-    }
-
-    /// Cuts the table off.
-    func endSegments(of plan: SegmentPlan) throws(FileFailure) {
-        try resume(at: plan.size)
-    }
-
-    // MARK: The end
-
-    /// Returns the number of bytes that are missing on the disk for a file of this size; nil if there is room.
-    func missingSpace(for size: Int64) -> (needed: Int64, free: Int64)? {
-        // A small file is written in one go, which fails if there is no room.
-        if unwritten != nil { return nil }
-        let needed = size - length
-        guard let free = DiskCall.freeSpace(in: folder), needed > free else { return nil }
-        return (needed, free)
-    }
-
-    func checkDestination() async throws(FileFailure) { try await files.checkPlace(destination) }
-
-    /// Gives the complete, verified file its name. Returns the path of the file. The control file stays until `remove()`.
-    func move(_ options: Download.Options) async throws(FileFailure) -> String {
-        if let unwritten { return try await move(unwritten, options) }
-        guard let descriptor, var control else { throw FileFailure("move", partialPath, code: DiskCall.notThere) }
-        if synchronizesEnd { try DiskCall.synchronize(descriptor, partialPath) }
-        // A process that is killed after the move finds by this number that it has happened.
-        control.complete(DiskCall.identity(of: descriptor), length)
-        try store(control)
-        let place = try await files.move(partialPath, lock: descriptor, to: destination, options: options)
-        isMoved = true
-        if let takenPermissions { DiskCall.setPermissions(takenPermissions, of: descriptor) }
-        if synchronizesEnd { DiskCall.synchronize(folder: folder) }
-        return place
-    }
-
-    /// Writes a small file, and gives it its name in a moment. It has the permissions of the destination already.
-    private func move(_ bytes: [Data], _ options: Download.Options) async throws(FileFailure) -> String {
-        let whole = length
-        // Until the description is written, nothing can be continued.
-        (unwritten, length) = (nil, 0)
-        let opened = try system.open(partialPath, .createPublic)
-        descriptor = opened
-        if options.existing == .overwrite { _ = PosixFileSystem.copyPermissions(from: destination, to: opened) }
-        do throws(FileFailure) {
-            try named { () throws(FileFailure) in
-                for chunk in bytes { try system.write(chunk, to: opened) }
-            }
-            length = whole
-            if synchronizesEnd {
-                // A queue, whose list outlives the process, asks later whether the file was moved.
-                try describe(opened)
-                try DiskCall.synchronize(opened, partialPath)
-            }
-            let place = try await files.move(partialPath, lock: nil, to: destination, options: options)
-            isMoved = true
-            if synchronizesEnd { DiskCall.synchronize(folder: folder) }
-            return place
-        } catch {
-            system.setPermissions(of: opened, true, folder: folder)
-            if length > 0, isControlEmpty {
-                // Without a description, nothing could continue the part.
-                do throws(FileFailure) { try describe(opened) } catch { length = 0 }
-            }
-            throw error
-        }
-    }
-
-    /// Writes the description of a complete part to the empty control file. A torn one is not valid, and the download starts over.
-    private func describe(_ part: Int32) throws(FileFailure) {
-        guard let lock, var control else { return }
-        control.complete(DiskCall.identity(of: part), length)
-        try system.write(try encoded(control), to: lock)
-        (self.control, isControlEmpty) = (control, false)
-    }
-
-    /// Removes what is left of a download whose file has its name.
-    func remove() {
-        // A control file that cannot be removed costs little, and its file is finished.
-        try? system.remove(controlPath)
-        close()
-    }
-
-    /// Removes the files if they are those of a URL with this digest.
-    func discard(partOf urlDigest: String) throws(FileFailure) {
-        defer { close() }
-        let found = try load()
-        if isControlEmpty || found.control?.urlDigest == urlDigest { try discard() }
-    }
-
-    /// Removes the control file if its file is at the destination already. Releases the lock in any case.
-    func removeIfFinished() throws(FileFailure) {
-        defer { close() }
-        if try load().finishedLength != nil { remove() }
-    }
-
-    /// Removes the partial file and the control file.
-    func discard() throws(FileFailure) {
-        defer { close() }
-        unwritten = nil
-        do throws(FileFailure) {
-            try system.remove(partialPath)
-            (length, isAdopted) = (0, false)
-            try system.remove(controlPath)
-            isControlEmpty = false
-        } catch {
-            notRemoved = error
-            throw error
-        }
-    }
-
-    /// The rest of a download that has not finished.
-    enum Rest: Sendable, Equatable {
-        case nothing
-        /// A part of this length, which can be continued.
-        case part(Int64)
-        /// The whole file, at its destination. Its control file says so to the next download.
-        case file
-        /// Files that could not be removed, with the reason.
-        case notRemoved(String)
-    }
-
-    /// A Boolean value that indicates whether there are bytes to keep: written ones, or the table of segments behind reserved space.
-    private var hasBytes: Bool { length > 0 || control?.segments != nil && !isUnallocated }
-
-    /// Ends the use of the files. A part that can be continued stays, and one that cannot is removed. A part that this
-    /// download has not continued stays as it is. Returns the rest.
-    @discardableResult
-    func closeKeepingPart() -> Rest {
-        defer { close() }
-        if let notRemoved { return .notRemoved("\(notRemoved)") }
-        if isMoved { return .file }
-        do throws(FileFailure) {
-            guard let control, isAdopted else {
-                if isControlEmpty { try system.remove(controlPath) }
-                return .nothing
-            }
-            let hasValidator = control.etag != nil || control.lastModified != nil
-            // A part that cannot be written is lost. The download ends with its own error.
-            if hasBytes, hasValidator { try? writeToDisk() }
-            if hasBytes, hasValidator || control.completedFile != nil {
-                // The part is right without this, and only costs a repeated request after a power failure.
-                try? synchronize()
-                return .part(length)
-            }
-            try discard()
-            return .nothing
-        } catch {
-            return .notRemoved("\(error)")
-        }
-    }
-
-    /// Releases the lock, and leaves the files as they are.
-    func close() {
-        // Each byte was written, and a failure to close loses none.
-        if let descriptor { try? system.close(descriptor) }
-        if let lock { try? system.close(lock) }
-        (descriptor, lock, unwritten) = (nil, nil, nil)
     }
 }

@@ -115,6 +115,10 @@ final class QueueStore {
         let path = FilePath.join(folder, "lock")
         do throws(FileFailure) {
             try system.makeFolders(folder)
+            if DiskCall.isOpenToAll(folder) {
+                let reason = "other users may remove and replace its files"
+                throw FileFailure("use", folder, code: DiskCall.refused, reason: reason)
+            }
             do throws(FileFailure) {
                 return try system.open(path, .create)
             } catch {

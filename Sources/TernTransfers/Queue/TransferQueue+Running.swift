@@ -70,7 +70,13 @@ struct QueueThrottles {
     private(set) var limits: TransferQueue.Limits
     private let time: TransferTime
     private let overall: DownloadThrottle
-    private var byHost: [String: DownloadThrottle] = [:]
+    private var byHost: [String: WeakThrottle] = [:]
+    /// The number of hosts at which those without a transfer are forgotten.
+    private var bound = 64
+
+    private struct WeakThrottle {
+        weak var throttle: DownloadThrottle?
+    }
 
     init(_ limits: TransferQueue.Limits, _ time: TransferTime) {
         self.limits = limits
@@ -81,15 +87,18 @@ struct QueueThrottles {
     mutating func set(_ limits: TransferQueue.Limits) {
         self.limits = limits
         overall.rate = limits.bytesPerSecond.map { max(1, $0) }
-        for throttle in byHost.values { throttle.rate = limits.bytesPerSecondPerHost.map { max(1, $0) } }
+        for host in byHost.values { host.throttle?.rate = limits.bytesPerSecondPerHost.map { max(1, $0) } }
     }
 
-    /// Returns the limits for a host.
+    /// Returns the limits for a host. Its transfers hold them.
     mutating func throttles(for host: String) -> [DownloadThrottle] {
-        let known = byHost[host]
-        let throttle =
-            known ?? DownloadThrottle(rate: limits.bytesPerSecondPerHost.map { max(1, $0) }, time: time)
-        byHost[host] = throttle
+        if let known = byHost[host]?.throttle { return [overall, known] }
+        if byHost.count >= bound {
+            byHost = byHost.filter { $0.value.throttle != nil }
+            bound = max(64, 2 * byHost.count)
+        }
+        let throttle = DownloadThrottle(rate: limits.bytesPerSecondPerHost.map { max(1, $0) }, time: time)
+        byHost[host] = WeakThrottle(throttle: throttle)
         return [overall, throttle]
     }
 }

@@ -79,7 +79,7 @@ struct QueueSchedule: Sendable {
         }
     }
 
-    private struct LaneName: Hashable {
+    private struct LaneName: Hashable, Sendable {
         let host: Int
         let group: Int?
         let requiresUnmetered: Bool
@@ -106,12 +106,13 @@ struct QueueSchedule: Sendable {
 
     private(set) var limits: Limits
     private(set) var entries: [ID: Entry] = [:]
+    // Each item uses its lane, each lane its host and its group. A group with dependencies uses itself and them.
     private var lanes: [Lane] = []
-    private var laneNumbers: [LaneName: Int] = [:]
+    private var laneNumbers = Numbering<LaneName>()
     private var hosts: [Host] = []
-    private var hostNumbers: [String: Int] = [:]
+    private var hostNumbers = Numbering<String>()
     private var groups: [Group] = []
-    private var groupNumbers: [String: Int] = [:]
+    private var groupNumbers = Numbering<String>()
     private var active = 0
     private var isUnreachable = false
     private var isMetered = false
@@ -125,11 +126,8 @@ struct QueueSchedule: Sendable {
     mutating func add(_ new: [Entry]) -> [Action] {
         var touched: Set<Int> = []
         for var entry in new {
-            let host = number(ofHost: entry.host)
-            let group = entry.group.map { number(ofGroup: $0) }
-            if let group, entry.intent != .finished { groups[group].unfinished += 1 }
-            let name = LaneName(host: host, group: group, requiresUnmetered: entry.requiresUnmetered)
-            entry.lane = number(ofLane: name)
+            entry.lane = takeLane(of: entry)
+            if let group = lanes[entry.lane].name.group, entry.intent != .finished { groups[group].unfinished += 1 }
             if entry.intent == .waiting {
                 lanes[entry.lane].waiting.append(entry.key)
                 touched.insert(entry.lane)
@@ -189,7 +187,7 @@ struct QueueSchedule: Sendable {
                 }
                 let removal = command == .remove ? Action.discard(id) : .forget(id)
                 guard entry.activity != .idle else {
-                    entries[id] = nil
+                    remove(entry)
                     actions.append(removal)
                     continue
                 }
@@ -230,7 +228,7 @@ struct QueueSchedule: Sendable {
         hosts[host].active -= 1
         entry.activity = .idle
         if let removal = entry.removal {
-            entries[id] = nil
+            remove(entry)
             return [removal] + next()
         }
         switch outcome {
@@ -299,15 +297,29 @@ struct QueueSchedule: Sendable {
     /// Lets the items of a group start when all items of other groups have finished. Returns nil, and changes nothing, if the group
     /// would wait for itself.
     mutating func setDependencies(of name: String, on names: Set<String>) -> [Action]? {
-        let group = number(ofGroup: name)
-        let dependencies = Set(names.map { number(ofGroup: $0) })
+        let group = takeGroup(name)
+        let dependencies = Set(names.map { takeGroup($0) })
+        if wouldWaitForItself(group, dependencies) {
+            dropGroups(dependencies)
+            dropGroups([group])
+            return nil
+        }
+        let old = groups[group].dependencies
+        groups[group].dependencies = dependencies
+        dropGroups(old)
+        // Two uses of itself are one too many, and one if it has no dependencies.
+        if !old.isEmpty { dropGroups([group]) }
+        if dependencies.isEmpty { dropGroups([group]) }
+        return next()
+    }
+
+    private func wouldWaitForItself(_ group: Int, _ dependencies: Set<Int>) -> Bool {
         var (seen, next) = (Set<Int>(), Array(dependencies))
         while let other = next.popLast() {
-            if other == group { return nil }
+            if other == group { return true }
             if seen.insert(other).inserted { next += groups[other].dependencies }
         }
-        groups[group].dependencies = dependencies
-        return self.next()
+        return false
     }
 
     private func isBlocked(_ group: Int?) -> Bool {
@@ -404,26 +416,46 @@ struct QueueSchedule: Sendable {
         }
     }
 
-    // MARK: Numbers
+    // MARK: Lanes, hosts and groups
 
-    private mutating func number(ofHost name: String) -> Int {
-        if let number = hostNumbers[name] { return number }
-        hosts.append(Host())
-        hostNumbers[name] = hosts.count - 1
-        return hosts.count - 1
+    /// The number of lanes, hosts and groups that are in use.
+    var nameCount: Int { laneNumbers.count + hostNumbers.count + groupNumbers.count }
+
+    private mutating func remove(_ entry: Entry) {
+        entries[entry.id] = nil
+        let name = lanes[entry.lane].name
+        guard laneNumbers.drop(entry.lane) else { return }
+        _ = hostNumbers.drop(name.host)
+        if let group = name.group { dropGroups([group]) }
     }
 
-    private mutating func number(ofGroup name: String) -> Int {
-        if let number = groupNumbers[name] { return number }
-        groups.append(Group())
-        groupNumbers[name] = groups.count - 1
-        return groups.count - 1
+    /// Returns the lane of an item that uses it from now on.
+    private mutating func takeLane(of entry: Entry) -> Int {
+        let isNewHost = hostNumbers[entry.host] == nil
+        let host = hostNumbers.take(entry.host)
+        if host == hosts.count { hosts.append(Host()) } else if isNewHost { hosts[host] = Host() }
+        let group = entry.group.map { takeGroup($0) }
+        let name = LaneName(host: host, group: group, requiresUnmetered: entry.requiresUnmetered)
+        if laneNumbers[name] != nil {
+            // The lane uses its host and its group once, for all of its items.
+            _ = hostNumbers.drop(host)
+            if let group { dropGroups([group]) }
+            return laneNumbers.take(name)
+        }
+        let lane = laneNumbers.take(name)
+        if lane == lanes.count { lanes.append(Lane(name: name)) } else { lanes[lane] = Lane(name: name) }
+        return lane
     }
 
-    private mutating func number(ofLane name: LaneName) -> Int {
-        if let number = laneNumbers[name] { return number }
-        lanes.append(Lane(name: name))
-        laneNumbers[name] = lanes.count - 1
-        return lanes.count - 1
+    /// Returns the number of a group that has one more use from now on.
+    private mutating func takeGroup(_ name: String) -> Int {
+        let isNew = groupNumbers[name] == nil
+        let group = groupNumbers.take(name)
+        if group == groups.count { groups.append(Group()) } else if isNew { groups[group] = Group() }
+        return group
+    }
+
+    private mutating func dropGroups(_ dropped: Set<Int>) {
+        for group in dropped { _ = groupNumbers.drop(group) }
     }
 }

@@ -307,6 +307,27 @@ struct QueueTransferTests {
         }
     }
 
+    /// The next item for the destination would fail while the cancelled one has its lock.
+    @Test func acknowledgedItemHasReleasedItsDestination() async throws {
+        let pattern = LoopbackServer.Pattern(count: 1_000_000, seed: 4)
+        try await withQueue { exchange in
+            try exchange.writeHead(headers: [("Content-Length", "\(pattern.count)"), ("ETag", pattern.etag)])
+            try exchange.streamPattern(pattern, in: 0..<1_000)
+            try exchange.waitForClientToClose()
+        } test: { test in
+            for number in 0..<20 {
+                let id = try await test.queue.enqueue(test.download("\(number)"))
+                try await test.server.wait { $0.requestsReceived == number + 1 }
+                #expect(try await test.queue.cancel(.item(id)) == 1)
+                #expect(try await test.queue.acknowledge(.item(id)) == 1)
+                let part = DownloadPart(
+                    destination: "\(test.folder.path)/\(number)", synchronizes: false, system: PosixFileSystem())
+                #expect(try await part.acquire(createsFolder: false), "item \(number)")
+                await part.close()
+            }
+        }
+    }
+
     @Test func acknowledgementLeavesTheControlFileOfANewerUpload() async throws {
         let uploads = UploadServer(.tus)
         try await withQueue {

@@ -116,6 +116,8 @@ private struct SchedulePair {
             actions = schedule.start()
         default: actions = end(&random)
         }
+        // The schedule forgets the hosts of which it has no item.
+        offlineHosts.formIntersection(items.values.map(\.host))
         follow(actions)
         compare()
     }
@@ -232,6 +234,21 @@ private struct SchedulePair {
         return false
     }
 
+    private struct Lane: Hashable {
+        let host: String
+        let group: String?
+        let requiresUnmetered: Bool
+    }
+
+    /// The number of lanes, hosts and groups that the items and the dependencies name.
+    private var nameCount: Int {
+        let lanes = Set(
+            items.values.map { Lane(host: $0.host, group: $0.group, requiresUnmetered: $0.requiresUnmetered) })
+        let dependent = dependencies.filter { !$0.value.isEmpty }
+        let groups = Set(items.values.compactMap(\.group)).union(dependent.keys).union(dependent.values.joined())
+        return lanes.count + Set(items.values.map(\.host)).count + groups.count
+    }
+
     private mutating func compare() {
         guard difference == nil else { return }
         for item in items.values {
@@ -250,6 +267,9 @@ private struct SchedulePair {
             }
         }
         if schedule.entries.count != items.count { difference = "\(schedule.entries.count) items, not \(items.count)" }
+        if schedule.nameCount != nameCount {
+            difference = "\(schedule.nameCount) names in use, not \(nameCount)"
+        }
         let isIdle =
             !items.values.contains { $0.isRunning || $0.isStopping }
             && (!isStarted

@@ -95,14 +95,16 @@ struct DownloadCommand: AsyncParsableCommand {
             var configuration = try connection.configuration(for: urls, terminal)
             // Each file of a list can have its segments.
             configuration.maximumConnectionsPerHost = max(32, jobs * segments)
+            let single = urls.count == 1 && inputFile == nil
+            // Retries the request for the name, and a download to standard output. Durable downloads retry by themselves.
+            if single { configuration.interceptors.insert(retries, at: 0) }
             let client = Client(
                 session: Session(configuration: configuration), headers: connection.header.headers)
             if writesToOutput { return try await write(first, client, interrupt, terminal) }
-            let single = urls.count == 1 && inputFile == nil
             let start = ContinuousClock.now
             let names = single ? [try await name(of: first, client, interrupt)] : try names(of: urls)
             // The names of a list are those of files in the current folder, which is found out once.
-            let folder = single ? "" : FileManager.default.currentDirectoryPath + "/"
+            let folder = single ? "" : PathText.currentFolder
             var options = options
             // The time limit includes the request for the name.
             if let limit = connection.timeLimit {
@@ -128,7 +130,6 @@ struct DownloadCommand: AsyncParsableCommand {
         return options
     }
 
-    /// Retries the request for the name, and a download to standard output. Durable downloads retry by themselves.
     private var retries: RetryInterceptor {
         RetryInterceptor(retryPolicy, maximumTime: connection.timeLimit.map { writesToOutput ? $0 : $0 / 2 })
     }
@@ -146,7 +147,6 @@ struct DownloadCommand: AsyncParsableCommand {
         if let output { return output }
         // Uses at most half of the time limit, so that time remains for the download.
         let task = client.task(.head, url) {
-            $0.interceptors = [retries]
             $0.timeouts.total = connection.timeLimit.map { $0 / 2 } ?? .seconds(60)
         }
         interrupt.cancels(task)
@@ -174,7 +174,7 @@ struct DownloadCommand: AsyncParsableCommand {
     private func write(
         _ url: String, _ client: Client, _ interrupt: Interrupt, _ terminal: Terminal
     ) async throws {
-        let stream = client.stream(url) { $0.interceptors = [retries] }
+        let stream = client.stream(url)
         interrupt.cancels(stream.task)
         try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
             let start = ContinuousClock.now

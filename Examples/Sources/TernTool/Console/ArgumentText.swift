@@ -44,6 +44,12 @@ enum PathText {
         URL(filePath: path.hasPrefix("~") ? "./" + path : path, directoryHint: .notDirectory)
     }
 
+    /// The current folder with a slash behind it; empty if it was removed, so that a path in it fails.
+    static var currentFolder: String {
+        let path = FileManager.default.currentDirectoryPath
+        return path.isEmpty || path.hasSuffix("/") ? path : path + "/"
+    }
+
     /// Returns whether a path names standard output. A download to `/dev/stdout` would replace that link with a file.
     static func isStandardOutput(_ path: String) -> Bool { ["-", "/dev/stdout", "/dev/fd/1"].contains(path) }
 

@@ -9,6 +9,7 @@ actor BarList {
     private var throttle: DisplayThrottle
     /// The number of lines that are on the screen.
     private var drawn = 0
+    private var isFinished = false
 
     init(count: Int, on terminal: Terminal) {
         self.terminal = terminal
@@ -18,6 +19,7 @@ actor BarList {
 
     /// Shows the progress of the transfers that run.
     func show(_ running: [(index: Int, name: String, progress: Session.Progress)]) {
+        if isFinished { return }
         for transfer in running { table.update(transfer.index, name: transfer.name, transfer.progress) }
         draw()
     }
@@ -32,6 +34,7 @@ actor BarList {
 
     /// Removes the bars, and writes the line of all transfers.
     func finish() {
+        isFinished = true
         clear()
         let time = ContinuousClock.now - start
         terminal.writeLine(DownloadReport.line("total", table.completed, table.completed, in: time))
@@ -68,6 +71,8 @@ struct BarTable {
     /// The number of transfers that have ended.
     private(set) var ended = 0
     private var endedBytes: Int64 = 0
+    /// The numbers of those that have ended. Their progress can have been read before, and be shown afterwards.
+    private var endedNumbers: Set<Int> = []
     private var rows: [Int: Row] = [:]
 
     init(count: Int) { self.count = count }
@@ -76,6 +81,7 @@ struct BarTable {
     var completed: Int64 { Self.sum([endedBytes] + rows.values.map(\.status.completed)) }
 
     mutating func update(_ index: Int, name: String, _ progress: Session.Progress) {
+        if endedNumbers.contains(index) { return }
         let status = TransferStatus(
             completed: progress.completedBytes, total: progress.totalBytes, rate: progress.bytesPerSecond,
             remaining: progress.estimatedTimeRemaining)
@@ -84,6 +90,7 @@ struct BarTable {
 
     mutating func end(_ index: Int, _ bytes: Int64) {
         rows[index] = nil
+        endedNumbers.insert(index)
         ended += 1
         endedBytes = Self.sum([endedBytes, bytes])
     }
