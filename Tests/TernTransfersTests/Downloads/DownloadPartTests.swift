@@ -555,6 +555,29 @@ struct DownloadPartTests {
         }
     }
 
+    /// The disk is full when the description is stored.
+    @Test(arguments: [1, 4]) func partThatCannotBeDescribedLeavesNothing(segments: Int) async throws {
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { _, client, folder in
+            let faulty = FaultyFiles { call, path in
+                call == "write" && path.hasSuffix("/.file.tern.json.new") ? ENOSPC : nil
+            }
+            let options = DurableDownloadOptions.test {
+                ($0.segments, $0.shortestSegment) = (segments, 1_000)
+            }
+            let full = DurableDownloadTask(
+                download: .started(
+                    .success(try client.request(.get, "file")), session: client.session, to: folder.url("file"),
+                    options: options, system: faulty))
+            let error = try await failure { try await full.value }
+            #expect(
+                error.reason.contains("No space left on device") && error.reason.contains("nothing is kept"), "\(error)"
+            )
+            #expect(try folder.names == [])
+        }
+    }
+
     @Test func folderThatCannotBeWrittenIsNamed() async throws {
         try await withServer {
             try $0.serveFile(Self.pattern)

@@ -128,6 +128,55 @@ struct LoopTests {
         callbacks.expect(Self.all)
     }
 
+    /// The places of code that a stream runs before its head has arrived.
+    fileprivate enum StreamHook: CaseIterable {
+        case statusOfSession, checkOfSession, checkOfRequest, interceptorOfSession, interceptorOfRequest
+    }
+
+    private struct NotingInterceptor: Interceptor {
+        let callbacks: Callbacks
+
+        @concurrent func intercept(_ request: Request, next: Next) async throws -> Reply {
+            callbacks.note("before")
+            defer { callbacks.note("after") }
+            return try await next(request)
+        }
+    }
+
+    /// A stream without such code waits for its head on the loop.
+    @Test(arguments: StreamHook.allCases)
+    fileprivate func streamsRunUserCodeOffTheLoop(hook: StreamHook) async throws {
+        let callbacks = Callbacks()
+        let server = try LoopbackServer { try $0.respond(body: [1]) }
+        defer { server.stop() }
+        var configuration = Session.Configuration.test()
+        var request = try Request(url: server.url)
+        let validation = ResponseValidation(check: { _ in callbacks.note("check") })
+        switch hook {
+        case .statusOfSession:
+            configuration.validation.statuses = { status in
+                callbacks.note("check")
+                return status == 200
+            }
+        case .checkOfSession: configuration.validation = validation
+        case .checkOfRequest: request.validation = validation
+        case .interceptorOfSession: configuration.interceptors = [NotingInterceptor(callbacks: callbacks)]
+        case .interceptorOfRequest: request.interceptors = [NotingInterceptor(callbacks: callbacks)]
+        }
+        let session = Session(configuration: configuration)
+        // From the loop, too.
+        for executor in [session.executor, globalConcurrentExecutor] {
+            let count = try await withTaskExecutorPreference(executor) {
+                var count = 0
+                for try await chunk in session.stream(request) { count += chunk.count }
+                return count
+            }
+            #expect(count == 1)
+        }
+        let isInterceptor = hook == .interceptorOfSession || hook == .interceptorOfRequest
+        callbacks.expect(isInterceptor ? ["before", "after"] : ["check"])
+    }
+
     @Test func callsFromNoActorRunOffTheLoop() async throws {
         try await run(1) { session, server, callbacks in try await session.useAll(1, server, callbacks) }
     }

@@ -22,6 +22,17 @@ struct BarListTests {
         #expect(table.label == "total, 1 of 3")
     }
 
+    /// The progress is read before the transfer ends, and can arrive afterwards.
+    @Test func endedTransferIsCountedOnce() {
+        var table = BarTable(count: 2)
+        table.update(0, name: "a", progress(10, of: 100))
+        table.end(0, 100)
+        table.update(0, name: "a", progress(100, of: 100))
+        #expect(table.completed == 100 && table.ended == 1)
+        table.update(1, name: "b", progress(1, of: 10))
+        #expect(table.total.total == 110)
+    }
+
     /// The sizes are those that servers state.
     @Test func hugeSizesAndTinyRatesAreShown() {
         var table = BarTable(count: 3)
