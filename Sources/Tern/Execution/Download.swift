@@ -161,13 +161,21 @@ public enum Download {
         }
     }
 
-    /// Returns `folder/name 2.ext` for `folder/name.ext`.
+    /// The most bytes that file systems allow for a name.
+    private static let longestName = 255
+    private static let longestExtension = 100
+
+    /// Returns `folder/name 2.ext` for `folder/name.ext`. A name that would become too long loses characters before the number.
     package static func numbered(_ path: String, _ number: Int) -> String {
         let name = FilePath.name(of: path)
         // A mark that follows the slash makes one character of both.
         let folder = String(decoding: path.utf8.dropLast(name.utf8.count), as: UTF8.self)
-        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "\(folder)\(name) \(number)" }
-        return "\(folder)\(name[..<dot]) \(number)\(name[dot...])"
+        var (stem, rest) = (name[...], " \(number)")
+        if let dot = name.lastIndex(of: "."), dot != name.startIndex, name[dot...].utf8.count <= longestExtension {
+            (stem, rest) = (name[..<dot], rest + name[dot...])
+        }
+        while stem.utf8.count + rest.utf8.count > longestName, !stem.isEmpty { stem.removeLast() }
+        return "\(folder)\(stem)\(rest)"
     }
 }
 

@@ -181,7 +181,7 @@ package actor FileStore {
         } catch  where error.code == Self.isFolder {
             throw FileFailure("replace the folder", destination, code: error.code)
         } catch  where error.code == Self.invalidArgument {
-            throw FileFailure("replace the device, pipe or socket", destination, code: error.code)
+            throw FileFailure("replace", destination, code: error.code, reason: "it is a device, pipe or socket")
         } catch  where error.code == ENAMETOOLONG {
             throw FileFailure("create", destination, code: error.code)
         } catch {}

@@ -18,11 +18,22 @@ struct BodyCopy: Sendable {
         /// The body has more bytes than this.
         case tooLong(Int64)
         case cancelled
+        /// The time for the download is over.
+        case timeLimit
+
+        init(_ end: DownloadThrottle.WaitEnd) {
+            switch end {
+            case .cancelled: self = .cancelled
+            case .timeLimit: self = .timeLimit
+            }
+        }
     }
 
     let part: DownloadPart
     let hash: FileHash?
     let throttle: DownloadThrottle
+    /// The end of the time for the download; nil for none.
+    let timeLimit: TransferLimit?
     let meter: ProgressMeter
     /// The position of the first byte in the file.
     let offset: Int64
@@ -58,10 +69,10 @@ struct BodyCopy: Sendable {
             let isWatched = meter.update(
                 sent: 0, of: nil, received: position - offset, of: total.map { $0 - offset })
             if isWatched { meter.publishSoon() }
-            do {
-                try await throttle.wait(after: Int(position - start))
+            do throws(DownloadThrottle.WaitEnd) {
+                try await throttle.wait(after: Int(position - start), until: timeLimit)
             } catch {
-                throw .cancelled
+                throw Failure(error)
             }
         }
     }

@@ -226,6 +226,11 @@ extension DurableDownload {
 
     // MARK: Errors
 
+    /// The end of the time for the download; nil for none.
+    var timeLimit: TransferLimit? { TransferLimit(time, maximum: options.retry.maximumTime) }
+
+    var timeLimitPassed: NetworkError { error(.totalTimedOut, "the limit on the rate leaves no time for the rest") }
+
     var cancellation: NetworkError { error(.cancelled, "the download was cancelled") }
 
     func error(_ kind: NetworkError.Kind, _ reason: String, head: ResponseHead? = nil) -> NetworkError {
@@ -381,7 +386,8 @@ extension DurableDownload {
         showProgress(at: offset, of: total)
         let limit = total ?? options.expectedSize
         let copy = BodyCopy(
-            part: part, hash: hash, throttle: throttle, meter: meter, offset: offset, total: total, limit: limit)
+            part: part, hash: hash, throttle: throttle, timeLimit: timeLimit, meter: meter, offset: offset,
+            total: total, limit: limit)
         let failure: BodyCopy.Failure?
         do throws(BodyCopy.Failure) {
             try await copy.run(stream, isolation: hash == nil ? part : nil)
@@ -407,6 +413,9 @@ extension DurableDownload {
         case .cancelled:
             stream.task.cancel()
             throw cancellation
+        case .timeLimit:
+            stream.task.cancel()
+            throw timeLimitPassed
         }
     }
 

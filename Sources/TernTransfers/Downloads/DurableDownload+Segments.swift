@@ -103,7 +103,8 @@ extension DurableDownload {
             stream.task.cancel()
             return .refused(.rangeIgnored)
         }
-        let copy = SegmentCopy(plan: plan, index: index, throttle: throttle, progress: progress)
+        let copy = SegmentCopy(
+            plan: plan, index: index, throttle: throttle, timeLimit: timeLimit, progress: progress)
         let (count, failure) = await copy.run(stream, to: part, from: start)
         counts[index] += count
         receivedBytes += count
@@ -122,6 +123,8 @@ extension DurableDownload {
             throw error(.malformedResponse, "the body has more bytes than the response says")
         case .cancelled:
             throw cancellation
+        case .timeLimit:
+            throw timeLimitPassed
         }
     }
 }
@@ -131,6 +134,8 @@ private struct SegmentCopy: Sendable {
     let plan: SegmentPlan
     let index: Int
     let throttle: DownloadThrottle
+    /// The end of the time for the download; nil for none.
+    let timeLimit: TransferLimit?
     let progress: SegmentProgress
 
     /// Receives a body to its end. Returns the number of bytes that were written, and the reason of an early end.
@@ -158,10 +163,10 @@ private struct SegmentCopy: Sendable {
                 }
                 position += Int64(chunk.count)
                 progress.add(chunk.count)
-                do {
-                    try await throttle.wait(after: chunk.count)
+                do throws(DownloadThrottle.WaitEnd) {
+                    try await throttle.wait(after: chunk.count, until: timeLimit)
                 } catch {
-                    return (position - start, .cancelled)
+                    return (position - start, BodyCopy.Failure(error))
                 }
                 await part.yieldTurn(after: chunk.count)
             }

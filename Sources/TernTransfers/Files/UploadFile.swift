@@ -191,7 +191,11 @@ struct FileRange: AsyncSequence, Sendable {
             guard position < end else { return nil }
             let size = throttle == nil ? FileRange.pieceSize : FileRange.throttledPieceSize
             let piece = try await file.read(at: position, count: Int(Swift.min(end - position, size)))
-            try await throttle?.wait(after: piece.count)
+            do throws(DownloadThrottle.WaitEnd) {
+                try await throttle?.wait(after: piece.count)
+            } catch {
+                throw CancellationError()
+            }
             position += Int64(piece.count)
             return piece
         }

@@ -62,8 +62,10 @@ extension TransferQueue {
         public let id: ItemID
         /// The direction.
         public let kind: Kind
-        /// The URL of a download, or the URL at which an upload is created. It can hold secrets; `description` hides them.
+        /// The URL of a download, or the URL at which an upload is created. It can hold secrets; ``redactedURL`` hides them.
         public let url: URL
+        /// The URL without the values of its query and without user information, to be shown.
+        public var redactedURL: String { Target.redact(url.absoluteString) }
         /// The destination of a download, or the file that is uploaded.
         public let file: URL
         /// The state.
@@ -188,7 +190,7 @@ extension TransferQueue {
 extension TransferQueue.Item: CustomStringConvertible, CustomReflectable {
     /// The number, the kind, the state, the URL without the values of its query, the path of the file and the label.
     public var description: String {
-        "\(id): \(kind.rawValue), \(state): \(Target.redact(url.absoluteString)), \(file.path)"
+        "\(id): \(kind.rawValue), \(state): \(redactedURL), \(file.path)"
             + (label.map { " [\($0.printable(limit: 200))]" } ?? "")
     }
 

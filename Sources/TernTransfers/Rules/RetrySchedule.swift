@@ -132,7 +132,7 @@ struct RetrySchedule: Sendable {
         let isOffline = Self.isOffline(error, hasNetwork: failure.hasNetwork)
         if isOffline, rules.endsOffline { return .endOffline }
         if let limit = rules.maximumTime, failure.elapsed >= limit {
-            return .giveUp("the limit of \(limit) is reached")
+            return .giveUp("the limit of \(limit.inSeconds) is reached")
         }
         if isOffline, rules.offlineWait != .zero {
             let rest = rules.maximumTime.map { $0 - failure.elapsed }
@@ -169,8 +169,13 @@ struct RetrySchedule: Sendable {
             return .giveUp("no byte moved within \(limit)")
         }
         if let limit = rules.maximumTime, failure.elapsed + delay > limit {
-            return .giveUp("the limit of \(limit) is reached")
+            return .giveUp("the limit of \(limit.inSeconds) leaves no time for another attempt")
         }
         return .retry(after: delay)
     }
+}
+
+extension Duration {
+    /// The seconds with at most three decimals, such as `2.5 seconds`.
+    fileprivate var inSeconds: String { "\((self / .seconds(1) * 1_000).rounded() / 1_000) seconds" }
 }

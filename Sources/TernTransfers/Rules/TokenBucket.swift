@@ -70,18 +70,45 @@ final class DownloadThrottle: Sendable {
     /// A Boolean value that indicates whether there is a limit now.
     var isLimited: Bool { rate != nil || shared.contains { $0.isLimited } }
 
+    /// The reason why a wait ended early.
+    enum WaitEnd: Error {
+        case cancelled
+        case timeLimit
+    }
+
     /// Counts bytes that have arrived, and waits until more may be read.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled.
-    func wait(after count: Int) async throws {
+    /// - Parameter limit: The end of the time for the transfer; nil for none.
+    func wait(after count: Int, until limit: TransferLimit? = nil) async throws(WaitEnd) {
         bucket.withLock { $0.take(count, now: time.elapsed()) }
         while true {
             let delay = bucket.withLock { $0.delay(now: time.elapsed()) }
             if delay <= .zero { break }
-            try await time.sleep(min(delay, Self.longestSleep))
+            let rest = limit?.rest ?? delay
+            if rest <= .zero { throw .timeLimit }
+            do {
+                try await time.sleep(min(delay, rest, Self.longestSleep))
+            } catch {
+                throw .cancelled
+            }
         }
-        for throttle in shared { try await throttle.wait(after: count) }
+        for throttle in shared { try await throttle.wait(after: count, until: limit) }
     }
+}
+
+/// The end of the time that a transfer has, by its own clock.
+struct TransferLimit: Sendable {
+    let time: TransferTime
+    let maximum: Duration
+
+    /// Nil without a limit.
+    init?(_ time: TransferTime, maximum: Duration?) {
+        guard let maximum else { return nil }
+        (self.time, self.maximum) = (time, maximum)
+    }
+
+    /// The time that is left.
+    var rest: Duration { maximum - time.elapsed() }
 }
 
 /// The time since the start of a download, by its clock.

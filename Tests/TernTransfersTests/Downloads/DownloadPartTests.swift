@@ -555,6 +555,25 @@ struct DownloadPartTests {
         }
     }
 
+    /// The bytes have arrived, and wait because of the throttle.
+    @Test(arguments: [200_000, 1_000_000], [1, 4])
+    func timeLimitIncludesTheWaitsOfTheThrottle(count: Int, segments: Int) async throws {
+        let pattern = LoopbackServer.Pattern(count: count)
+        try await withServer {
+            try $0.serveFile(pattern)
+        } test: { _, client, folder in
+            let task = download(client, folder) {
+                ($0.segments, $0.shortestSegment, $0.throttle) = (segments, 1_000, 100)
+                $0.retry.maximumTime = .milliseconds(300)
+            }
+            let error = try await failure { try await task.value }
+            #expect(error.kind == .totalTimedOut && error.reason.contains("limit on the rate"), "\(error)")
+            #expect(error.reason.contains("the limit of 0.3 seconds"), "\(error)")
+            // The bytes that have arrived are kept.
+            #expect(try folder.names == [".file.tern", ".file.tern.json"])
+        }
+    }
+
     /// The disk is full when the description is stored.
     @Test(arguments: [1, 4]) func partThatCannotBeDescribedLeavesNothing(segments: Int) async throws {
         try await withServer {

@@ -20,6 +20,8 @@ struct DownloadCommand: AsyncParsableCommand {
 
             Without -o the file is named in the current folder: as the server suggests for a single URL, and otherwise by \
             the path of its URL. What is there stays, and the new file gets a number. The URLs of a list need different names.
+
+            To run a list again, use -c: it leaves files that are complete and have not changed, and receives the others.
             """)
 
     @Argument(help: "The URLs, http or https; https without a scheme.", transform: URLText.complete)
@@ -27,7 +29,10 @@ struct DownloadCommand: AsyncParsableCommand {
 
     @Option(
         name: [.short, .long],
-        help: "The file to write, for a single URL; one that exists is replaced at the end. - is standard output.")
+        help: """
+            The file to write, for a single URL; one that exists is replaced at the end. - is standard output, where nothing can be \
+            taken up again.
+            """)
     var output: String?
 
     @Option(name: [.short, .long], help: "Download the URLs in this file, one on each line; - is standard input.")
@@ -36,8 +41,8 @@ struct DownloadCommand: AsyncParsableCommand {
     @Flag(
         name: [.customShort("c"), .long],
         help: """
-            Also continue the unfinished file of another program, such as curl or wget, if the server's file has not \
-            changed since. Keep the part after Ctrl-C. Without -c, Ctrl-C removes it if this command began the download.
+            Also continue a file that is there: the unfinished one of another program, such as curl or wget, if the server's \
+            file has not changed since, and a complete one, of which nothing is received. Keep the part after Ctrl-C. Without -c, Ctrl-C removes it if this command began the download.
             """)
     var resume = false
 
@@ -91,7 +96,7 @@ struct DownloadCommand: AsyncParsableCommand {
         try await CommandRun.run { interrupt, terminal in
             var urls = urls
             if let inputFile { urls += try FileText.lines(inputFile).map(URLText.complete) }
-            guard let first = urls.first else { return }
+            guard let first = urls.first else { throw ValidationError("\(inputFile ?? "") has no URL") }
             var configuration = try connection.configuration(for: urls, terminal)
             // Each file of a list can have its segments.
             configuration.maximumConnectionsPerHost = max(32, jobs * segments)
@@ -174,18 +179,23 @@ struct DownloadCommand: AsyncParsableCommand {
     private func write(
         _ url: String, _ client: Client, _ interrupt: Interrupt, _ terminal: Terminal
     ) async throws {
-        let stream = client.stream(url)
-        interrupt.cancels(stream.task)
-        try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
-            let start = ContinuousClock.now
-            var count = 0
-            for try await chunk in stream.chunks {
-                try Output.write(chunk)
-                count += chunk.count
-                guard let limitRate else { continue }
-                let rest = start + .seconds(Double(count) / Double(limitRate)) - .now
-                if rest > .zero { try await Task.sleep(for: rest) }
-            }
+        let (stream, limit) = (client.stream(url), limitRate)
+        // Cancelled by a signal and by the time limit, also while it waits because of the limit on the rate.
+        let copy = Task { try await Self.copy(stream, limit: limit) }
+        interrupt.performs(copy.cancel)
+        try await Deadline.run(connection.timeLimit, cancel: copy.cancel) { try await copy.value }
+    }
+
+    private static func copy(_ stream: ResponseStream, limit: Int?) async throws {
+        let start = ContinuousClock.now
+        var count = 0
+        for try await chunk in stream.chunks {
+            try Task.checkCancellation()
+            try Output.write(chunk)
+            count += chunk.count
+            guard let limit else { continue }
+            let rest = start + .seconds(Double(count) / Double(limit)) - .now
+            if rest > .zero { try await Task.sleep(for: rest) }
         }
     }
 }
@@ -208,6 +218,8 @@ enum DownloadReport {
 
     /// Returns a line such as `big.iso: 200.0 MB in 1.20 s, 166.7 MB/s`.
     static func line(_ name: String, _ size: Int64, _ received: Int64, in time: Duration) -> String {
-        "\(Terminal.plain(name)): \(ByteText.size(size)) in \(DurationText.span(time)), \(ByteText.rate(received, in: time))"
+        let line = "\(Terminal.plain(name)): \(ByteText.size(size)) in \(DurationText.span(time))"
+        // An earlier command has received it.
+        return received == 0 && size > 0 ? line + ", was complete" : line + ", \(ByteText.rate(received, in: time))"
     }
 }

@@ -287,7 +287,7 @@ struct QueueCommand: AsyncParsableCommand {
     /// `tern queue pause`: keeps downloads from being started.
     struct Pause: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "pause", abstract: "Pause downloads: 'tern queue run' leaves them out.")
+            commandName: "pause", abstract: "Pause downloads: the next 'tern queue run' leaves them out.")
 
         @OptionGroup var choice: Choice
         @OptionGroup var place: Place
@@ -316,7 +316,8 @@ struct QueueCommand: AsyncParsableCommand {
     /// `tern queue remove`: removes downloads from the list.
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "remove", abstract: "Remove downloads and their parts. Finished files stay.")
+            commandName: "remove",
+            abstract: "Remove downloads and their parts, before the next 'tern queue run'. Finished files stay.")
 
         @OptionGroup var choice: Choice
         @OptionGroup var place: Place
@@ -348,8 +349,9 @@ enum QueueText {
                 "\(ByteText.size(progress.completedBytes, inUnitOf: $0)) of \(ByteText.size($0))"
             }
             ?? ByteText.size(progress.completedBytes)
-        let failure = item.failure.map { "  \(Terminal.plain($0.reason))" } ?? ""
-        // The description has the URL without secrets.
-        return "\(item.id)  \(state)  \(bytes)  \(Terminal.plain("\(item)"))\(failure)"
+        let label = item.label.map { ["[\($0)]"] } ?? []
+        let failure = item.failure.map { [$0.reason] } ?? []
+        let texts = [item.file.path, item.redactedURL] + label + failure
+        return "\(item.id)  \(state)  \(bytes)  \(texts.map { Terminal.plain($0) }.joined(separator: "  "))"
     }
 }

@@ -35,6 +35,39 @@ final class Keyboard: Sendable {
     }
 }
 
+/// The descriptors 0, 1 and 2.
+enum StandardDescriptors {
+    /// Opens those that the caller has closed, so that no socket or file gets their number. To read from them gives nothing, and to write
+    /// to them fails.
+    static func occupy() {
+        for descriptor in Int32(0)...2 where fcntl(descriptor, F_GETFD) < 0 {
+            // The lowest number that is free is this one.
+            _ = unsafe open("/dev/null", O_RDONLY)
+        }
+    }
+}
+
+/// The arguments, which other users of the machine can list.
+enum ArgumentList {
+    private static let names = ["-u", "--user"]
+
+    /// Overwrites the passwords in them, as curl does. They have been parsed.
+    static func hidePasswords() {
+        var isValue = false
+        for index in 0..<Int(CommandLine.argc) {
+            guard let argument = unsafe CommandLine.unsafeArgv[index] else { continue }
+            let text = unsafe String(cString: argument)
+            let joined = names.map { $0.hasPrefix("--") ? $0 + "=" : $0 }.first {
+                text.hasPrefix($0) && text != "--user"
+            }
+            let start = isValue ? 0 : joined?.utf8.count
+            isValue = names.contains(text)
+            guard let start, !isValue else { continue }
+            for offset in start..<text.utf8.count { unsafe argument[offset] = CChar(UInt8(ascii: "x")) }
+        }
+    }
+}
+
 /// Handles Ctrl-C, the polite request to end, and the end of the terminal. The first signal cancels the work, so that
 /// it can clean up; the second has its usual effect and ends the process at once.
 final class Interrupt: Sendable {

@@ -110,6 +110,19 @@ struct ConnectionOptionsTests {
         }
     }
 
+    /// All bytes have arrived, and wait for 200 seconds because of the rate.
+    @Test(arguments: ["-", "file"])
+    func timeLimitIncludesTheWaitsOfALimitedRate(output: String) async throws {
+        try await withTool { exchange in
+            try exchange.respond(headers: [("ETag", "\"1\"")], body: [UInt8](repeating: 1, count: 200_000))
+        } test: { server, tool in
+            let path = output == "-" ? output : tool.folder.path + "/file"
+            let result = try await tool.tern(
+                "download", server.text("/"), "-o", path, "--limit-rate", "1k", "--max-time", "0.4")
+            #expect(result.code == 9, "\(result.messages)")
+        }
+    }
+
     @Test func kindsOfFailureHaveCodes() async throws {
         try await withTool { exchange in
             switch exchange.request.path {
