@@ -30,7 +30,7 @@ enum CommandRun {
     /// Runs the work of a command. Any error after a signal counts as the requested cancellation.
     static func run(_ work: (_ interrupt: Interrupt, _ terminal: Terminal) async throws -> Void) async throws {
         StandardDescriptors.occupy()
-        ArgumentList.hidePasswords()
+        ArgumentList.hideUserAndPassword()
         let interrupt = Interrupt()
         let terminal = Terminal()
         do {

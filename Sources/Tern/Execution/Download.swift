@@ -161,8 +161,9 @@ public enum Download {
         }
     }
 
-    /// The most bytes that file systems allow for a name.
+    /// The maximum number of bytes of a name in usual file systems.
     private static let longestName = 255
+    /// The maximum number of bytes of an extension that stays behind the number. A longer one counts as part of the name.
     private static let longestExtension = 100
 
     /// Returns `folder/name 2.ext` for `folder/name.ext`. A name that would become too long loses characters before the number.

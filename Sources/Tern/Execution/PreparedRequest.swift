@@ -318,9 +318,12 @@ final class PreparedRequest: Sendable {
 
     // MARK: Hooks
 
-    /// A Boolean value that indicates whether no code of the caller runs between the start of the task and the head of its final
-    /// response.
-    var runsNoCallbacks: Bool { registry.isPlain && request.body.isNone && !request.hasCallbacks }
+    /// A Boolean value that indicates whether the request has neither a body nor an object or code of the caller.
+    var hasOnlyValues: Bool { request.body.isNone && !request.hasCallerObjects }
+
+    /// A Boolean value that indicates whether no code of the caller can run before the head of the final response. False also with a
+    /// body or a cache.
+    var runsNoCallbacks: Bool { registry.isPlain && hasOnlyValues }
 
     /// A Boolean value that indicates whether interceptors stand between the task and the wire.
     var hasInterceptors: Bool {

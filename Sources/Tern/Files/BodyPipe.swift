@@ -23,12 +23,11 @@ import Musl
 package final class BodyPipe: Sendable {
     /// The limits of a pipe, in bytes.
     package struct Limits: Sendable {
-        /// The number of bytes that the pipe can hold. It counts by pages, which bytes from a socket seldom fill.
+        /// The size of the pipe. It is larger than `portion`, because each piece from a socket occupies a page, which it seldom fills.
         let capacity: Int
-        /// The greatest number of bytes that are in the pipe at a time, which a killed process loses.
+        /// The most bytes that are moved into the pipe at a time, and that a killed process loses.
         let portion: Int
-        /// The number of bytes that the peer may send ahead from the start on; 0 if the system decides by the bytes that are read
-        /// at a time.
+        /// The receive window of the socket, set when it is first lent; 0 to let the system derive it from the sizes of the reads.
         let window: Int
 
         package init(capacity: Int, portion: Int, window: Int = 0) {
@@ -87,7 +86,7 @@ package final class BodyPipe: Sendable {
     /// Opens a pipe. Returns nil if too many are open, or the system has no room for it; it has none outside Linux.
     package init?(_ limits: Limits = .usual) {
         guard Self.openCount.wrappingAdd(1, ordering: .relaxed).newValue <= Self.mostOpen,
-            // An administrator can limit pipes.
+            // The system can forbid the larger size (`fs.pipe-max-size`).
             let (readEnd, writeEnd) = Self.open(limits.capacity) ?? Self.open(limits.portion)
         else {
             Self.openCount.wrappingSubtract(1, ordering: .relaxed)
@@ -159,8 +158,8 @@ package final class BodyPipe: Sendable {
         return unsafe tern_open_pipe(&readEnd, &writeEnd, Int32(clamping: capacity)) ? (readEnd, writeEnd) : nil
     }
 
-    /// Makes room in a socket for a number of bytes, as Linux does for a reader that waits for them. SO_RCVBUF has a lower limit, and
-    /// ends the system's own adjustment.
+    /// Enlarges the receive window of a socket. SO_RCVLOWAT makes Linux enlarge the buffer, and is then set back to 1. SO_RCVBUF would be
+    /// limited by `net.core.rmem_max`, and would end the automatic adjustment.
     private static func widen(_ socket: Int32, to count: Int) {
         for bytes in [Int32(clamping: count), 1] {
             _ = unsafe withUnsafePointer(to: bytes) { bytes in

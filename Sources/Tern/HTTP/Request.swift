@@ -172,14 +172,14 @@ extension Request {
         extras = Extras(fields)
     }
 
-    /// A Boolean value that indicates whether code of the caller can run for this request: interceptors, policies, providers and
-    /// functions.
-    var hasCallbacks: Bool {
+    /// A Boolean value that indicates whether the request can hold an object or run code of the caller: interceptors, policies,
+    /// providers, cookie stores and functions. Also true for any validation or trust policy of its own, which are not looked into.
+    var hasCallerObjects: Bool {
         if hasNoExtras { return false }
         guard let fields = extras?.fields else { return false }
         return !fields.interceptors.isEmpty || fields.policy != nil || fields.onInterimResponse != nil
             || fields.validation != nil || fields.trust != nil || fields.suspendedTrust != nil
-            || fields.credentials != nil
+            || fields.credentials != nil || fields.cookies != nil
     }
 
     /// A Boolean value that indicates whether the request has only a method, URL, headers, body and priority.

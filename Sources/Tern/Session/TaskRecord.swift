@@ -335,7 +335,7 @@ package final class TaskRecord: Sendable {
     func handToReader() {
         let isCancelled = shared.withLock { shared in
             shared.makeExtras().readerEndsTask = true
-            shared.mayEndLazily = hasOnlyValues(shared)
+            shared.mayEndLazily = shared.request.map(\.hasOnlyValues) ?? false
             return shared.lifecycle.isCancelled
         }
         if isCancelled { end(cancellation("the task was cancelled")) }
@@ -343,8 +343,8 @@ package final class TaskRecord: Sendable {
 
     /// Starts the work.
     ///
-    /// - Parameter onLoop: A Boolean value that indicates whether the work begins on the caller's thread and goes on on that of the
-    ///   transport, which saves two changes of threads. Code of the caller must not run there.
+    /// - Parameter onLoop: A Boolean value that indicates whether the work begins on the caller's thread and continues on the
+    ///   transport's, which saves two changes of threads. Code of the caller must not run there.
     private func startDriver(onLoop: Bool = false) {
         let work = shared.withLock { shared -> Work? in
             defer { shared.extra?.work = nil }
@@ -376,7 +376,8 @@ package final class TaskRecord: Sendable {
             shared.transfer = transfer
             if transfer.owner != nil {
                 shared.isUnregistered = false
-                shared.mayEndLazily = hasOnlyValues(shared)
+                // Read in place, because a copy of the request would have many fields.
+                shared.mayEndLazily = shared.request.map(\.hasOnlyValues) ?? false
             }
             shared.isTransferUnstarted = shared.lifecycle.isPaused
             if shared.isTransferUnstarted { return true }
@@ -385,12 +386,6 @@ package final class TaskRecord: Sendable {
             if shared.priority != transfer.request.priority { control(.prioritize(shared.priority), transfer) }
             return true
         }
-    }
-
-    /// Returns whether the request has neither a body nor an object of the caller.
-    private func hasOnlyValues(_ shared: borrowing Shared) -> Bool {
-        // Read in place, because a copy of the request would have many fields.
-        shared.request.map { !$0.request.hasCallbacks && $0.request.body.isNone } ?? false
     }
 
     /// Sets the function that wakes the work when the task is cancelled; nil for none. Returns false if it is cancelled

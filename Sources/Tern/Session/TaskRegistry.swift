@@ -185,9 +185,9 @@ public actor TaskRegistry {
     /// Reports that the value of a task was delivered, without waking the executor for nobody.
     nonisolated func postDeliveryLazily(of record: TaskRecord) {
         executor.post(record, operation: Operation.deliver.rawValue, wakes: false)
-        // A new watcher looks at the messages afterwards, so either this sees the watcher, or the watcher sees the message.
+        // A new watcher, and whoever closes the session, looks at the messages afterwards: one of both sees the other.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
-        if admission.isClosed || watcherCount.load(ordering: .relaxed) > 0 { executor.wake() }
+        if mayHaveWatchers { executor.wake() }
     }
 
     /// Ends a task that never registered, because the cache answered it. No message is sent unless somebody waits for the
@@ -196,7 +196,12 @@ public actor TaskRegistry {
         guard admission.end() else { return }
         // Either this sees who waits for the last task, or that one sees that there is none.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
-        if admission.isClosed || watcherCount.load(ordering: .relaxed) > 0 { post(self, operation: Self.noTaskIsLeft) }
+        if mayHaveWatchers { post(self, operation: Self.noTaskIsLeft) }
+    }
+
+    /// A Boolean value that indicates whether somebody may wait for the end of a task.
+    private nonisolated var mayHaveWatchers: Bool {
+        admission.isClosed || watcherCount.load(ordering: .relaxed) > 0
     }
 
     /// The message that the last task has ended. No task has this number.

@@ -19,12 +19,12 @@ struct BodyCopy: Sendable {
         case tooLong(Int64)
         case cancelled
         /// The time for the download is over.
-        case timeLimit
+        case deadline
 
         init(_ end: DownloadThrottle.WaitEnd) {
             switch end {
             case .cancelled: self = .cancelled
-            case .timeLimit: self = .timeLimit
+            case .deadline: self = .deadline
             }
         }
     }
@@ -33,7 +33,7 @@ struct BodyCopy: Sendable {
     let hash: FileHash?
     let throttle: DownloadThrottle
     /// The end of the time for the download; nil for none.
-    let timeLimit: TransferLimit?
+    let deadline: TransferDeadline?
     let meter: ProgressMeter
     /// The position of the first byte in the file.
     let offset: Int64
@@ -70,7 +70,7 @@ struct BodyCopy: Sendable {
                 sent: 0, of: nil, received: position - offset, of: total.map { $0 - offset })
             if isWatched { meter.publishSoon() }
             do throws(DownloadThrottle.WaitEnd) {
-                try await throttle.wait(after: Int(position - start), until: timeLimit)
+                try await throttle.wait(after: Int(position - start), deadline: deadline)
             } catch {
                 throw Failure(error)
             }

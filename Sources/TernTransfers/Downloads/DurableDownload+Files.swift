@@ -227,9 +227,11 @@ extension DurableDownload {
     // MARK: Errors
 
     /// The end of the time for the download; nil for none.
-    var timeLimit: TransferLimit? { TransferLimit(time, maximum: options.retry.maximumTime) }
+    var deadline: TransferDeadline? { TransferDeadline(time, maximum: options.retry.maximumTime) }
 
-    var timeLimitPassed: NetworkError { error(.totalTimedOut, "the limit on the rate leaves no time for the rest") }
+    var deadlinePassed: NetworkError {
+        error(.totalTimedOut, "the time was over while the download waited because of its limit on the rate")
+    }
 
     var cancellation: NetworkError { error(.cancelled, "the download was cancelled") }
 
@@ -386,7 +388,7 @@ extension DurableDownload {
         showProgress(at: offset, of: total)
         let limit = total ?? options.expectedSize
         let copy = BodyCopy(
-            part: part, hash: hash, throttle: throttle, timeLimit: timeLimit, meter: meter, offset: offset,
+            part: part, hash: hash, throttle: throttle, deadline: deadline, meter: meter, offset: offset,
             total: total, limit: limit)
         let failure: BodyCopy.Failure?
         do throws(BodyCopy.Failure) {
@@ -397,25 +399,25 @@ extension DurableDownload {
         }
         let length = await part.length
         receivedBytes += length - offset
-        switch failure {
-        case nil:
+        guard let failure else {
             guard let total, length < total else { return }
             throw error(.truncatedBody, "the body ended after \(length) of \(total) bytes")
-        case .network(let error):
-            throw error
-        case .file(let failure):
-            stream.task.cancel()
-            throw try writeError(failure)
-        case .tooLong(let limit):
-            stream.task.cancel()
-            if total == nil { throw error(.unexpectedSize, "the file has more than \(limit) bytes") }
-            throw error(.malformedResponse, "the body has more bytes than the response says")
-        case .cancelled:
-            stream.task.cancel()
-            throw cancellation
-        case .timeLimit:
-            stream.task.cancel()
-            throw timeLimitPassed
+        }
+        if case .network = failure {} else { stream.task.cancel() }
+        if case .tooLong(let limit) = failure, total == nil {
+            throw error(.unexpectedSize, "the file has more than \(limit) bytes")
+        }
+        throw try bodyError(failure)
+    }
+
+    /// Returns the error of a body that ended early.
+    func bodyError(_ failure: BodyCopy.Failure) throws(NetworkError) -> NetworkError {
+        switch failure {
+        case .network(let error): error
+        case .file(let failure): try writeError(failure)
+        case .tooLong: error(.malformedResponse, "the body has more bytes than the response says")
+        case .cancelled: cancellation
+        case .deadline: deadlinePassed
         }
     }
 

@@ -104,28 +104,18 @@ extension DurableDownload {
             return .refused(.rangeIgnored)
         }
         let copy = SegmentCopy(
-            plan: plan, index: index, throttle: throttle, timeLimit: timeLimit, progress: progress)
+            plan: plan, index: index, throttle: throttle, deadline: deadline, progress: progress)
         let (count, failure) = await copy.run(stream, to: part, from: start)
         counts[index] += count
         receivedBytes += count
-        if failure != nil { stream.task.cancel() }
-        switch failure {
-        case nil:
-            guard start + count == range.upperBound else {
-                throw error(.truncatedBody, "a segment ended after \(start + count - range.lowerBound) bytes")
-            }
-            return .complete
-        case .network(let error):
-            throw error
-        case .file(let failure):
-            throw try writeError(failure)
-        case .tooLong:
-            throw error(.malformedResponse, "the body has more bytes than the response says")
-        case .cancelled:
-            throw cancellation
-        case .timeLimit:
-            throw timeLimitPassed
+        if let failure {
+            stream.task.cancel()
+            throw try bodyError(failure)
         }
+        guard start + count == range.upperBound else {
+            throw error(.truncatedBody, "a segment ended after \(start + count - range.lowerBound) bytes")
+        }
+        return .complete
     }
 }
 
@@ -135,7 +125,7 @@ private struct SegmentCopy: Sendable {
     let index: Int
     let throttle: DownloadThrottle
     /// The end of the time for the download; nil for none.
-    let timeLimit: TransferLimit?
+    let deadline: TransferDeadline?
     let progress: SegmentProgress
 
     /// Receives a body to its end. Returns the number of bytes that were written, and the reason of an early end.
@@ -164,7 +154,7 @@ private struct SegmentCopy: Sendable {
                 position += Int64(chunk.count)
                 progress.add(chunk.count)
                 do throws(DownloadThrottle.WaitEnd) {
-                    try await throttle.wait(after: chunk.count, until: timeLimit)
+                    try await throttle.wait(after: chunk.count, deadline: deadline)
                 } catch {
                     return (position - start, BodyCopy.Failure(error))
                 }

@@ -240,11 +240,13 @@ actor DurableDownload {
             guard options.contention == .wait else { throw inProgress(part, request) }
             if !hasWaited { trace.add(.waitedForOtherDownload) }
             hasWaited = true
-            let rest = options.retry.maximumTime.map { $0 - time.elapsed() } ?? Self.lockInterval
-            if rest <= .zero { throw inProgress(part, request).adding("the time limit of the transfer is reached") }
+            let remaining = deadline?.remaining ?? Self.lockInterval
+            if remaining <= .zero {
+                throw inProgress(part, request).adding("the time limit of the transfer is reached")
+            }
             // Keeps the last part that was seen, because it may already have been moved to the destination.
             other = await OtherPart(part, of: request.urlString, system) ?? other
-            try await sleep(min(rest, Self.lockInterval))
+            try await sleep(min(remaining, Self.lockInterval))
         }
         schedule.recordProgress(at: time.elapsed())
         guard let other, let found = part.destinationIdentity(), found.number == other.number else { return nil }

@@ -67,9 +67,9 @@ enum DiskCall {
             || information.st_uid != geteuid()
     }
 
-    /// Returns whether users besides the owner and his group may replace the files in a folder: all may write to it, and it has no sticky
-    /// bit, or it belongs to a user other than this one and root. False if nothing is there.
-    static func isOpenToAll(_ folder: String) -> Bool {
+    /// Returns whether another user may replace the files in a folder. True in two cases: all may write to it, and it has no sticky bit;
+    /// or it belongs to a user other than this one and root. Its group is trusted. False if nothing is there.
+    static func isReplaceableByOthers(_ folder: String) -> Bool {
         var information = stat()
         guard unsafe stat(folder, &information) == 0 else { return false }
         if information.st_mode & 0o1002 == 0o002 { return true }

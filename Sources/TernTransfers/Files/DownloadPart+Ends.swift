@@ -7,14 +7,13 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The parts of a file that are received at the same time, and the end of the files: the move to the destination, the removal, and what
-// stays for the next download.
+// Segments, and the end of the files: the move, the removal, and the rest that is kept for the next download.
 
 extension DownloadPart {
     // MARK: Segments
 
-    /// Reserves the space of a file that is written in segments, and of the table behind it. Called with their first bytes, because
-    /// that can take as long as the answers to the requests for all of them.
+    /// Reserves the space of a file that is written in segments, and of the table behind it. Called when the first bytes arrive: to
+    /// reserve 128 MiB can take 35 ms, which would otherwise delay the requests for the segments.
     private func allocate(_ plan: SegmentPlan) throws(FileFailure) {
         guard isUnallocated, let descriptor else { return }
         try DiskCall.allocate(plan.lengthWithTable, for: descriptor, path: partialPath)
@@ -76,10 +75,10 @@ extension DownloadPart {
         return place
     }
 
-    /// Writes a small file, and gives it its name in a moment. It has the permissions of the destination already.
+    /// Writes a small file and moves it at once. It is created with the permissions of the destination.
     private func move(_ bytes: [Data], _ options: Download.Options) async throws(FileFailure) -> String {
         let whole = length
-        // Until the description is written, nothing can be continued.
+        // Until all bytes are written, nothing is kept.
         (unwritten, length) = (nil, 0)
         let opened = try system.open(partialPath, .createPublic)
         descriptor = opened
@@ -101,13 +100,9 @@ extension DownloadPart {
         } catch {
             system.setPermissions(of: opened, true, folder: folder)
             if length > 0, isControlEmpty {
-                // Without a description, nothing could continue the part. That of a queue's part is torn.
-                do throws(FileFailure) {
-                    if synchronizesEnd { throw error }
-                    try describe(opened)
-                } catch {
-                    length = 0
-                }
+                // Without a description, nothing could continue the part. That of a queue has failed above. `try?`: the first failure
+                // is the one to report.
+                if synchronizesEnd || (try? describe(opened)) == nil { length = 0 }
             }
             throw error
         }

@@ -144,7 +144,7 @@ public struct TransferQueueError: Error, Sendable, Hashable, CustomStringConvert
         public static let cyclicDependency = Kind(rawValue: "cyclic-dependency")
         /// An argument has no meaning, such as a folder that is no file URL.
         public static let invalidArgument = Kind(rawValue: "invalid-argument")
-        /// The folder may not be read or written, or another user could change its file.
+        /// The folder may not be read or written, or another user could change or replace its files.
         public static let notPermitted = Kind(rawValue: "not-permitted")
         /// The disk, or the user's quota, is full. Nothing of the call was stored.
         public static let noSpace = Kind(rawValue: "no-space")

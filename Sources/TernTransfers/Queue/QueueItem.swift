@@ -64,7 +64,7 @@ extension TransferQueue {
         public let kind: Kind
         /// The URL of a download, or the URL at which an upload is created. It can hold secrets; ``redactedURL`` hides them.
         public let url: URL
-        /// The URL without the values of its query and without user information, to be shown.
+        /// The URL for display, without user information, query values and fragment. It has at most 400 characters.
         public var redactedURL: String { Target.redact(url.absoluteString) }
         /// The destination of a download, or the file that is uploaded.
         public let file: URL

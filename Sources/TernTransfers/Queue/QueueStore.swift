@@ -115,8 +115,8 @@ final class QueueStore {
         let path = FilePath.join(folder, "lock")
         do throws(FileFailure) {
             try system.makeFolders(folder)
-            if DiskCall.isOpenToAll(folder) {
-                let reason = "other users may remove and replace its files"
+            if DiskCall.isReplaceableByOthers(folder) {
+                let reason = "it belongs to another user, or all users may replace its files"
                 throw FileFailure("use", folder, code: DiskCall.refused, reason: reason)
             }
             do throws(FileFailure) {

@@ -71,8 +71,8 @@ struct QueueThrottles {
     private let time: TransferTime
     private let overall: DownloadThrottle
     private var byHost: [String: WeakThrottle] = [:]
-    /// The number of hosts at which those without a transfer are forgotten.
-    private var bound = 64
+    /// The number of hosts at which those without transfers are removed.
+    private var sweepCount = 64
 
     private struct WeakThrottle {
         weak var throttle: DownloadThrottle?
@@ -90,12 +90,12 @@ struct QueueThrottles {
         for host in byHost.values { host.throttle?.rate = limits.bytesPerSecondPerHost.map { max(1, $0) } }
     }
 
-    /// Returns the limits for a host. Its transfers hold them.
+    /// Returns the limits for a host. Only its transfers keep them alive.
     mutating func throttles(for host: String) -> [DownloadThrottle] {
         if let known = byHost[host]?.throttle { return [overall, known] }
-        if byHost.count >= bound {
+        if byHost.count >= sweepCount {
             byHost = byHost.filter { $0.value.throttle != nil }
-            bound = max(64, 2 * byHost.count)
+            sweepCount = max(64, 2 * byHost.count)
         }
         let throttle = DownloadThrottle(rate: limits.bytesPerSecondPerHost.map { max(1, $0) }, time: time)
         byHost[host] = WeakThrottle(throttle: throttle)

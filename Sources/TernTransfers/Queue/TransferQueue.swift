@@ -96,8 +96,8 @@ public actor TransferQueue {
     ///   - session: The session of the transfers.
     ///   - configuration: The settings, which are not stored.
     /// - Throws: `inUse` while another queue, of this process or another one, has the folder; `unsupportedVersion` if a later version of
-    ///   Tern wrote it; `damaged` if its file has a value that Tern did not write; `notPermitted`, `noSpace` or `inputOutput` if it cannot
-    ///   be written; `invalidArgument` for another URL.
+    ///   Tern wrote it; `damaged` if its file has a value that Tern did not write; `notPermitted` if another user may replace its files;
+    ///   `notPermitted`, `noSpace` or `inputOutput` if it cannot be written; `invalidArgument` for another URL.
     public static func open(
         _ folder: URL, session: Session, configuration: Configuration = Configuration()
     ) async throws(TransferQueueError) -> TransferQueue {

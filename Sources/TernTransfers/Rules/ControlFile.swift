@@ -48,7 +48,7 @@ struct ControlFile: Sendable, Equatable, Codable {
     private(set) var version = currentVersion
     /// The URL of the download, as it was sent first. It can hold secrets: the file can be read by its owner alone.
     var url: String
-    /// The digest of the URL in the file; nil except while the file is read or written. Not every control file is written.
+    /// The digest as it stands in the file; nil otherwise. It is computed only when the file is written, which small files seldom are.
     private var storedDigest: String?
     /// The name of the partial file, beside this one.
     var partialFile: String

@@ -1,5 +1,5 @@
-/// The numbers of names that are in use, from 0 on. The number of a name that is no longer used is given to another one, so a
-/// queue that lives for years keeps no more of them than it needs at a time. Pure.
+/// Gives each name in use a number, from 0 on, and counts its uses. A number that is free is given to the next name, so a queue that
+/// lives for years keeps no more of them than it needs at a time. Pure.
 struct Numbering<Name: Hashable & Sendable>: Sendable {
     private var numbers: [Name: Int] = [:]
     private var uses: [(name: Name, count: Int)?] = []
@@ -24,8 +24,8 @@ struct Numbering<Name: Hashable & Sendable>: Sendable {
         return number
     }
 
-    /// Ends a use of a name. Returns a Boolean value that indicates whether it was the last one.
-    mutating func drop(_ number: Int) -> Bool {
+    /// Ends a use of the name with this number. Returns whether it was the last one.
+    mutating func release(_ number: Int) -> Bool {
         guard let use = uses[number] else { return false }
         guard use.count == 1 else {
             uses[number]?.count -= 1

@@ -300,16 +300,16 @@ struct QueueSchedule: Sendable {
         let group = takeGroup(name)
         let dependencies = Set(names.map { takeGroup($0) })
         if wouldWaitForItself(group, dependencies) {
-            dropGroups(dependencies)
-            dropGroups([group])
+            releaseGroups(dependencies)
+            releaseGroups([group])
             return nil
         }
         let old = groups[group].dependencies
         groups[group].dependencies = dependencies
-        dropGroups(old)
-        // Two uses of itself are one too many, and one if it has no dependencies.
-        if !old.isEmpty { dropGroups([group]) }
-        if dependencies.isEmpty { dropGroups([group]) }
+        releaseGroups(old)
+        // A group with dependencies uses itself once. `takeGroup` above added a use: too many if there was one, or if none is needed now.
+        if !old.isEmpty { releaseGroups([group]) }
+        if dependencies.isEmpty { releaseGroups([group]) }
         return next()
     }
 
@@ -424,9 +424,9 @@ struct QueueSchedule: Sendable {
     private mutating func remove(_ entry: Entry) {
         entries[entry.id] = nil
         let name = lanes[entry.lane].name
-        guard laneNumbers.drop(entry.lane) else { return }
-        _ = hostNumbers.drop(name.host)
-        if let group = name.group { dropGroups([group]) }
+        guard laneNumbers.release(entry.lane) else { return }
+        _ = hostNumbers.release(name.host)
+        if let group = name.group { releaseGroups([group]) }
     }
 
     /// Returns the lane of an item that uses it from now on.
@@ -438,8 +438,8 @@ struct QueueSchedule: Sendable {
         let name = LaneName(host: host, group: group, requiresUnmetered: entry.requiresUnmetered)
         if laneNumbers[name] != nil {
             // The lane uses its host and its group once, for all of its items.
-            _ = hostNumbers.drop(host)
-            if let group { dropGroups([group]) }
+            _ = hostNumbers.release(host)
+            if let group { releaseGroups([group]) }
             return laneNumbers.take(name)
         }
         let lane = laneNumbers.take(name)
@@ -455,7 +455,7 @@ struct QueueSchedule: Sendable {
         return group
     }
 
-    private mutating func dropGroups(_ dropped: Set<Int>) {
-        for group in dropped { _ = groupNumbers.drop(group) }
+    private mutating func releaseGroups(_ released: Set<Int>) {
+        for group in released { _ = groupNumbers.release(group) }
     }
 }

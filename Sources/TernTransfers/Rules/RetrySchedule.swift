@@ -132,7 +132,7 @@ struct RetrySchedule: Sendable {
         let isOffline = Self.isOffline(error, hasNetwork: failure.hasNetwork)
         if isOffline, rules.endsOffline { return .endOffline }
         if let limit = rules.maximumTime, failure.elapsed >= limit {
-            return .giveUp("the limit of \(limit.inSeconds) is reached")
+            return .giveUp("the time limit of \(limit.secondsText) is reached")
         }
         if isOffline, rules.offlineWait != .zero {
             let rest = rules.maximumTime.map { $0 - failure.elapsed }
@@ -163,13 +163,15 @@ struct RetrySchedule: Sendable {
             guard let asked, policy.admits(error, of: failure.request, failures: max(1, failures)) else {
                 return .giveUp(nil)
             }
-            return .giveUp("the server asks to wait \(asked), longer than the limit of \(policy.maximumRetryAfter)")
+            return .giveUp(
+                "the server asks to wait \(asked.secondsText), longer than the limit of \(policy.maximumRetryAfter.secondsText)"
+            )
         }
         if let limit = rules.timeWithoutProgress, active + delay - lastProgress > limit {
-            return .giveUp("no byte moved within \(limit)")
+            return .giveUp("no byte moved within \(limit.secondsText)")
         }
         if let limit = rules.maximumTime, failure.elapsed + delay > limit {
-            return .giveUp("the limit of \(limit.inSeconds) leaves no time for another attempt")
+            return .giveUp("the time limit of \(limit.secondsText) leaves no time for another attempt")
         }
         return .retry(after: delay)
     }
@@ -177,5 +179,5 @@ struct RetrySchedule: Sendable {
 
 extension Duration {
     /// The seconds with at most three decimals, such as `2.5 seconds`.
-    fileprivate var inSeconds: String { "\((self / .seconds(1) * 1_000).rounded() / 1_000) seconds" }
+    fileprivate var secondsText: String { "\((self / .seconds(1) * 1_000).rounded() / 1_000) seconds" }
 }

@@ -73,42 +73,43 @@ final class DownloadThrottle: Sendable {
     /// The reason why a wait ended early.
     enum WaitEnd: Error {
         case cancelled
-        case timeLimit
+        case deadline
     }
 
     /// Counts bytes that have arrived, and waits until more may be read.
     ///
-    /// - Parameter limit: The end of the time for the transfer; nil for none.
-    func wait(after count: Int, until limit: TransferLimit? = nil) async throws(WaitEnd) {
+    /// - Parameter deadline: The end of the time of the transfer; nil for none.
+    /// - Throws: `.cancelled` if the task is cancelled, `.deadline` at the deadline.
+    func wait(after count: Int, deadline: TransferDeadline? = nil) async throws(WaitEnd) {
         bucket.withLock { $0.take(count, now: time.elapsed()) }
         while true {
             let delay = bucket.withLock { $0.delay(now: time.elapsed()) }
             if delay <= .zero { break }
-            let rest = limit?.rest ?? delay
-            if rest <= .zero { throw .timeLimit }
+            let remaining = deadline?.remaining ?? delay
+            if remaining <= .zero { throw .deadline }
             do {
-                try await time.sleep(min(delay, rest, Self.longestSleep))
+                try await time.sleep(min(delay, remaining, Self.longestSleep))
             } catch {
                 throw .cancelled
             }
         }
-        for throttle in shared { try await throttle.wait(after: count, until: limit) }
+        for throttle in shared { try await throttle.wait(after: count, deadline: deadline) }
     }
 }
 
 /// The end of the time that a transfer has, by its own clock.
-struct TransferLimit: Sendable {
+struct TransferDeadline: Sendable {
     let time: TransferTime
     let maximum: Duration
 
-    /// Nil without a limit.
+    /// Creates a deadline; nil without a maximum.
     init?(_ time: TransferTime, maximum: Duration?) {
         guard let maximum else { return nil }
         (self.time, self.maximum) = (time, maximum)
     }
 
     /// The time that is left.
-    var rest: Duration { maximum - time.elapsed() }
+    var remaining: Duration { maximum - time.elapsed() }
 }
 
 /// The time since the start of a download, by its clock.

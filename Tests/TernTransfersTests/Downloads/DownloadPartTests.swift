@@ -567,8 +567,10 @@ struct DownloadPartTests {
                 $0.retry.maximumTime = .milliseconds(300)
             }
             let error = try await failure { try await task.value }
-            #expect(error.kind == .totalTimedOut && error.reason.contains("limit on the rate"), "\(error)")
-            #expect(error.reason.contains("the limit of 0.3 seconds"), "\(error)")
+            #expect(
+                error.kind == .totalTimedOut && error.reason.contains("waited because of its limit on the rate"),
+                "\(error)")
+            #expect(error.reason.contains("the time limit of 0.3 seconds"), "\(error)")
             // The bytes that have arrived are kept.
             #expect(try folder.names == [".file.tern", ".file.tern.json"])
         }

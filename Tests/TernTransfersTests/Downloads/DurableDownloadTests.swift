@@ -344,7 +344,7 @@ struct DurableDownloadTests {
                 try await download(client, folder) { $0.retry.maximumTime = .seconds(3) }.value
             }
             #expect(error.kind == .totalTimedOut, "\(error)")
-            #expect(error.reason.contains("limit of 3.0 seconds"))
+            #expect(error.reason.contains("time limit of 3.0 seconds"))
             #expect(server.counts.requestsReceived == 1)
             #expect(try folder.bytes(".file.tern").count == 1_000)
         }

@@ -194,7 +194,7 @@ struct QueueStoreTests {
         }
     }
 
-    /// Where all users may write, one could remove the file and put another one in its place. A sticky bit, as that of /tmp, prevents it.
+    /// Where all users may write, one could put another file in the place of the queue's. A sticky bit, as that of /tmp, prevents it.
     @Test(arguments: [(0o777, false), (0o702, false), (0o1777, true), (0o770, true), (0o755, true)])
     func folderInWhichAllCanReplaceFilesIsRefused(permissions: Int, isAccepted: Bool) async throws {
         try await inTestFolder { folder in
@@ -202,7 +202,7 @@ struct QueueStoreTests {
             let found = error { _ = try QueueStore(folder: folder.path) }
             #expect((found == nil) == isAccepted, "\(String(describing: found))")
             if let found {
-                #expect(found.kind == .notPermitted && found.description.contains("other users may remove"), "\(found)")
+                #expect(found.kind == .notPermitted && found.description.contains("all users may replace"), "\(found)")
                 #expect(try folder.names.isEmpty)
             }
         }

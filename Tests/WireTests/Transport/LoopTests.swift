@@ -128,7 +128,7 @@ struct LoopTests {
         callbacks.expect(Self.all)
     }
 
-    /// The places of code that a stream runs before its head has arrived.
+    /// Some places of code of the caller that a stream runs before its head has arrived.
     fileprivate enum StreamHook: CaseIterable {
         case statusOfSession, checkOfSession, checkOfRequest, interceptorOfSession, interceptorOfRequest
     }
@@ -143,7 +143,6 @@ struct LoopTests {
         }
     }
 
-    /// A stream without such code waits for its head on the loop.
     @Test(arguments: StreamHook.allCases)
     fileprivate func streamsRunUserCodeOffTheLoop(hook: StreamHook) async throws {
         let callbacks = Callbacks()

@@ -30,8 +30,8 @@ struct DownloadCommand: AsyncParsableCommand {
     @Option(
         name: [.short, .long],
         help: """
-            The file to write, for a single URL; one that exists is replaced at the end. - is standard output, where nothing can be \
-            taken up again.
+            The file to write, for a single URL; one that exists is replaced at the end. - is standard output, which cannot be \
+            continued.
             """)
     var output: String?
 
@@ -41,8 +41,9 @@ struct DownloadCommand: AsyncParsableCommand {
     @Flag(
         name: [.customShort("c"), .long],
         help: """
-            Also continue a file that is there: the unfinished one of another program, such as curl or wget, if the server's \
-            file has not changed since, and a complete one, of which nothing is received. Keep the part after Ctrl-C. Without -c, Ctrl-C removes it if this command began the download.
+            Also continue a file that is there, such as an unfinished one of curl or wget, if the server's file has not changed \
+            since. A complete one is left, and nothing is received. Keep the part after Ctrl-C; without -c, Ctrl-C removes it if \
+            this command began the download.
             """)
     var resume = false
 
@@ -96,7 +97,7 @@ struct DownloadCommand: AsyncParsableCommand {
         try await CommandRun.run { interrupt, terminal in
             var urls = urls
             if let inputFile { urls += try FileText.lines(inputFile).map(URLText.complete) }
-            guard let first = urls.first else { throw ValidationError("\(inputFile ?? "") has no URL") }
+            guard let first = urls.first else { throw ValidationError("the input file has no URL") }
             var configuration = try connection.configuration(for: urls, terminal)
             // Each file of a list can have its segments.
             configuration.maximumConnectionsPerHost = max(32, jobs * segments)
@@ -219,7 +220,7 @@ enum DownloadReport {
     /// Returns a line such as `big.iso: 200.0 MB in 1.20 s, 166.7 MB/s`.
     static func line(_ name: String, _ size: Int64, _ received: Int64, in time: Duration) -> String {
         let line = "\(Terminal.plain(name)): \(ByteText.size(size)) in \(DurationText.span(time))"
-        // An earlier command has received it.
+        // The file was there: an earlier command or another program has received it.
         return received == 0 && size > 0 ? line + ", was complete" : line + ", \(ByteText.rate(received, in: time))"
     }
 }

@@ -145,18 +145,18 @@ struct DownloadRun: Sendable {
         do {
             let result = try await task.value
             let trace = isVerbose ? result.trace.map { "\n\(job.name): \(Terminal.plain("\($0)"))" }.joined() : ""
-            await bars.end(index, result.bytes, line: line(job, result) + trace)
+            await bars.end(index, result.bytes, received: result.receivedBytes, line: line(job, result) + trace)
             return nil
         } catch {
             guard interrupt.exitCode == nil else {
                 do {
                     if !keepsPart(of: task, interrupt) { try await task.discard() }
                 } catch {
-                    await bars.end(index, 0, line: "tern: \(job.name): \(error)")
+                    await bars.end(index, 0, received: 0, line: "tern: \(job.name): \(error)")
                 }
                 return nil
             }
-            await bars.end(index, 0, line: "tern: \(job.name): \(error)")
+            await bars.end(index, 0, received: 0, line: "tern: \(job.name): \(error)")
             return ExitStatus.code(of: error)
         }
     }

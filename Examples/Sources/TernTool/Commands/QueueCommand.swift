@@ -287,7 +287,8 @@ struct QueueCommand: AsyncParsableCommand {
     /// `tern queue pause`: keeps downloads from being started.
     struct Pause: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "pause", abstract: "Pause downloads: the next 'tern queue run' leaves them out.")
+            commandName: "pause",
+            abstract: "Pause downloads while no 'tern queue run' is running: the next one leaves them out.")
 
         @OptionGroup var choice: Choice
         @OptionGroup var place: Place
@@ -317,7 +318,7 @@ struct QueueCommand: AsyncParsableCommand {
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "remove",
-            abstract: "Remove downloads and their parts, before the next 'tern queue run'. Finished files stay.")
+            abstract: "Remove downloads and their parts while no 'tern queue run' is running. Finished files stay.")
 
         @OptionGroup var choice: Choice
         @OptionGroup var place: Place

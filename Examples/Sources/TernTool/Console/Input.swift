@@ -37,8 +37,8 @@ final class Keyboard: Sendable {
 
 /// The descriptors 0, 1 and 2.
 enum StandardDescriptors {
-    /// Opens those that the caller has closed, so that no socket or file gets their number. To read from them gives nothing, and to write
-    /// to them fails.
+    /// Opens `/dev/null` for each one that is closed, so that no socket or file gets its number. Reading then gives no bytes, and
+    /// writing fails.
     static func occupy() {
         for descriptor in Int32(0)...2 where fcntl(descriptor, F_GETFD) < 0 {
             // The lowest number that is free is this one.
@@ -51,14 +51,14 @@ enum StandardDescriptors {
 enum ArgumentList {
     private static let names = ["-u", "--user"]
 
-    /// Overwrites the passwords in them, as curl does. They have been parsed.
-    static func hidePasswords() {
+    /// Overwrites the values of `-u` and `--user`, as curl does. Called after the arguments were parsed. URLs and headers stay.
+    static func hideUserAndPassword() {
         var isValue = false
         for index in 0..<Int(CommandLine.argc) {
             guard let argument = unsafe CommandLine.unsafeArgv[index] else { continue }
             let text = unsafe String(cString: argument)
             let joined = names.map { $0.hasPrefix("--") ? $0 + "=" : $0 }.first {
-                text.hasPrefix($0) && text != "--user"
+                text.hasPrefix($0)
             }
             let start = isValue ? 0 : joined?.utf8.count
             isValue = names.contains(text)

@@ -10,6 +10,8 @@ actor BarList {
     /// The number of lines that are on the screen.
     private var drawn = 0
     private var isFinished = false
+    /// The number of bytes that this process has received.
+    private var receivedBytes: Int64 = 0
 
     init(count: Int, on terminal: Terminal) {
         self.terminal = terminal
@@ -25,8 +27,13 @@ actor BarList {
     }
 
     /// Writes the line of a transfer that has ended, above the bars.
-    func end(_ index: Int, _ bytes: Int64, line: String) {
+    ///
+    /// - Parameters:
+    ///   - bytes: The size of the file.
+    ///   - received: The number of bytes that were received for it.
+    func end(_ index: Int, _ bytes: Int64, received: Int64, line: String) {
         table.end(index, bytes)
+        receivedBytes = BarTable.sum([receivedBytes, received])
         clear()
         terminal.writeLine(line)
         draw()
@@ -37,7 +44,7 @@ actor BarList {
         isFinished = true
         clear()
         let time = ContinuousClock.now - start
-        terminal.writeLine(DownloadReport.line("total", table.completed, table.completed, in: time))
+        terminal.writeLine(DownloadReport.line("total", table.completed, receivedBytes, in: time))
     }
 
     private func draw() {
@@ -68,20 +75,21 @@ struct BarTable {
 
     /// The number of transfers, those that wait included.
     let count: Int
-    /// The number of transfers that have ended.
-    private(set) var ended = 0
+    /// The indices of the transfers that have ended. Progress that was read before the end can arrive afterwards.
+    private var endedIndices: Set<Int> = []
     private var endedBytes: Int64 = 0
-    /// The numbers of those that have ended. Their progress can have been read before, and be shown afterwards.
-    private var endedNumbers: Set<Int> = []
     private var rows: [Int: Row] = [:]
 
     init(count: Int) { self.count = count }
+
+    /// The number of transfers that have ended.
+    var ended: Int { endedIndices.count }
 
     /// The bytes of all transfers.
     var completed: Int64 { Self.sum([endedBytes] + rows.values.map(\.status.completed)) }
 
     mutating func update(_ index: Int, name: String, _ progress: Session.Progress) {
-        if endedNumbers.contains(index) { return }
+        if endedIndices.contains(index) { return }
         let status = TransferStatus(
             completed: progress.completedBytes, total: progress.totalBytes, rate: progress.bytesPerSecond,
             remaining: progress.estimatedTimeRemaining)
@@ -90,8 +98,7 @@ struct BarTable {
 
     mutating func end(_ index: Int, _ bytes: Int64) {
         rows[index] = nil
-        endedNumbers.insert(index)
-        ended += 1
+        endedIndices.insert(index)
         endedBytes = Self.sum([endedBytes, bytes])
     }
 
@@ -113,7 +120,7 @@ struct BarTable {
     }
 
     /// Servers state the sizes, so that their sum can be too large for a number.
-    private static func sum(_ numbers: [Int64]) -> Int64 {
+    static func sum(_ numbers: [Int64]) -> Int64 {
         numbers.reduce(0) { sum, number in
             let (next, overflows) = sum.addingReportingOverflow(number)
             return overflows ? .max : next

@@ -4,7 +4,6 @@ import Testing
 @testable import TernTool
 
 /// The bars of several transfers.
-@MainActor
 @Suite(.timeLimit(.minutes(1)))
 struct BarListTests {
     private func progress(_ bytes: Int64, of total: Int64?, rate: Double? = nil) -> Session.Progress {
@@ -69,7 +68,7 @@ struct BarListTests {
         let written = OutputRecorder()
         let list = BarList(count: 2, on: written.terminal(isInteractive: true))
         await list.show([(0, "a", progress(50, of: 100))])
-        await list.end(0, 100, line: "a: done")
+        await list.end(0, 100, received: 100, line: "a: done")
         await list.finish()
         let text = written.texts.joined()
         #expect(text.contains("a  [") && text.contains("total, 0 of 2"))
@@ -81,7 +80,7 @@ struct BarListTests {
         let written = OutputRecorder()
         let list = BarList(count: 1, on: written.terminal(isInteractive: false))
         await list.show([(0, "a", progress(50, of: 100))])
-        await list.end(0, 100, line: "a: done")
+        await list.end(0, 100, received: 100, line: "a: done")
         #expect(written.texts.allSatisfy { !$0.contains("\u{1B}") })
         #expect(written.texts.first == "total, 0 of 1: 50%, 50 of 100 B\n")
     }
