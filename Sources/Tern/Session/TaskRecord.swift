@@ -335,7 +335,7 @@ package final class TaskRecord: Sendable {
     func handToReader() {
         let isCancelled = shared.withLock { shared in
             shared.makeExtras().readerEndsTask = true
-            shared.mayEndLazily = shared.request.map(\.hasOnlyValues) ?? false
+            shared.mayEndLazily = shared.request.map { $0.hasOnlyValues } ?? false
             return shared.lifecycle.isCancelled
         }
         if isCancelled { end(cancellation("the task was cancelled")) }
@@ -377,7 +377,7 @@ package final class TaskRecord: Sendable {
             if transfer.owner != nil {
                 shared.isUnregistered = false
                 // Read in place, because a copy of the request would have many fields.
-                shared.mayEndLazily = shared.request.map(\.hasOnlyValues) ?? false
+                shared.mayEndLazily = shared.request.map { $0.hasOnlyValues } ?? false
             }
             shared.isTransferUnstarted = shared.lifecycle.isPaused
             if shared.isTransferUnstarted { return true }

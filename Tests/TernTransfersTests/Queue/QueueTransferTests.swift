@@ -1,3 +1,4 @@
+import Dispatch
 import Tern
 import TernConcurrency
 import TernTesting
@@ -308,23 +309,33 @@ struct QueueTransferTests {
     }
 
     /// The next item for the destination would fail while the cancelled one has its lock.
-    @Test func acknowledgedItemHasReleasedItsDestination() async throws {
+    @Test func acknowledgementWaitsUntilTheDestinationIsReleased() async throws {
         let pattern = LoopbackServer.Pattern(count: 1_000_000, seed: 4)
         try await withQueue { exchange in
             try exchange.writeHead(headers: [("Content-Length", "\(pattern.count)"), ("ETag", pattern.etag)])
             try exchange.streamPattern(pattern, in: 0..<1_000)
             try exchange.waitForClientToClose()
         } test: { test in
-            for number in 0..<20 {
-                let id = try await test.queue.enqueue(test.download("\(number)"))
-                try await test.server.wait { $0.requestsReceived == number + 1 }
-                #expect(try await test.queue.cancel(.item(id)) == 1)
-                #expect(try await test.queue.acknowledge(.item(id)) == 1)
-                let part = DownloadPart(
-                    destination: "\(test.folder.path)/\(number)", synchronizes: false, system: PosixFileSystem())
-                #expect(try await part.acquire(createsFolder: false), "item \(number)")
-                await part.close()
+            let id = try await test.queue.enqueue(test.download("a"))
+            try await test.server.wait { $0.requestsReceived == 1 }
+            // The thread that releases the lock is held up.
+            let gate = DispatchSemaphore(value: 0)
+            DownloadPart.executor.submit { gate.wait() }
+            #expect(try await test.queue.cancel(.item(id)) == 1)
+            let acknowledged = Log<Int>()
+            let task = Task {
+                let count = try await test.queue.acknowledge(.item(id))
+                acknowledged.add(count)
             }
+            for _ in 0..<100 { _ = try await test.queue.snapshot }
+            #expect(acknowledged.all.isEmpty)
+            gate.signal()
+            try await task.value
+            #expect(acknowledged.all == [1])
+            let part = DownloadPart(
+                destination: "\(test.folder.path)/a", synchronizes: false, system: PosixFileSystem())
+            #expect(try await part.acquire(createsFolder: false))
+            await part.close()
         }
     }
 
