@@ -376,8 +376,9 @@ package final class TaskRecord: Sendable {
             shared.transfer = transfer
             if transfer.owner != nil {
                 shared.isUnregistered = false
-                // Read in place, because a copy of the request would have many fields.
-                shared.mayEndLazily = shared.request.map { $0.hasOnlyValues } ?? false
+                // Read in place, because a copy of the request would have many fields. The usual request costs no retain.
+                shared.mayEndLazily =
+                    shared.request.map { $0.request.hasNoExtras && $0.request.body.isNone || $0.hasOnlyValues } ?? false
             }
             shared.isTransferUnstarted = shared.lifecycle.isPaused
             if shared.isTransferUnstarted { return true }
