@@ -57,7 +57,7 @@ package struct IncomingResponse: Sendable {
     var outcome: TransferOutcome?
     /// A Boolean value that indicates whether the response is a redirect that is not followed. Its status is accepted
     /// regardless of the validation.
-    var isStoppedRedirect = false
+    private(set) var isStoppedRedirect = false
     /// The length of the whole file in bytes, if the body is the rest of a continued download; otherwise nil.
     var continuedTotal: Int64?
     private var origin: Origin
@@ -188,6 +188,12 @@ package struct IncomingResponse: Sendable {
     var unread: IncomingResponse {
         guard let outcome else { return self }
         return IncomingResponse(customBody: outcome.body, request: request, head: head, metrics: outcome.metrics)
+    }
+
+    /// Delivers a redirect as the final response. Its body is the result, so it counts as progress.
+    mutating func stopRedirect() {
+        isStoppedRedirect = true
+        (attempt?.record ?? ownBody?.record)?.meter.setBodyCounted(true)
     }
 
     // MARK: The body
@@ -451,6 +457,8 @@ private final class OwnBody: Sendable {
         // It was reported at the end of the exchange.
         exchange?.pinReport = nil
         self.exchange = exchange
+        // The response on the wire, such as a 304, can be one whose body does not count.
+        record.meter.setBodyCounted(true)
         onDamage = isCoded ? stored.onDamage : nil
     }
 

@@ -264,6 +264,9 @@ final class PreparedRequest: Sendable {
         return head.version == .http2 ? 200..<300 ~= head.status : head.status == 101
     }
 
+    /// A Boolean value that indicates whether the caller has rules of its own for the status.
+    private var hasStatusRules: Bool { (request.validation ?? registry.configuration.validation).statuses != nil }
+
     /// Returns whether the validation accepts a status.
     func accepts(_ status: Int) -> Bool { (request.validation ?? registry.configuration.validation).accepts(status) }
 
@@ -394,7 +397,7 @@ final class PreparedRequest: Sendable {
             timeouts: registry.configuration.timeouts, headLimit: registry.configuration.maximumHeadSize,
             decompressionLimit: registry.configuration.maximumDecompressedSize, decompresses: decompresses,
             priority: priority, isDecidedAtHead: registry.hasPolicy, needsFreshConnection: attempt > 1,
-            reportsInterimResponses: !registry.observers.isEmpty)
+            reportsInterimResponses: !registry.observers.isEmpty, acceptsAnyStatus: hasStatusRules)
     }
 
     /// Returns the request for the transport, complete except for the body.
@@ -409,7 +412,7 @@ final class PreparedRequest: Sendable {
             priority: priority, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
             needsFreshConnection: attempt > 1 || needsNewConnection,
             unixSocketPath: request.unixSocketPath ?? registry.configuration.unixSocketPath,
-            trust: request.hasNoExtras ? nil : RequestTrust(request.trust))
+            trust: request.hasNoExtras ? nil : RequestTrust(request.trust), acceptsAnyStatus: hasStatusRules)
         if !request.hasNoExtras {
             if request.expectsContinue, !request.body.isNone { wire.headers["Expect"] = "100-continue" }
             if let limit = request.bufferLimit { wire.bufferLimit = limit }

@@ -76,7 +76,7 @@ extension RequestExecution {
         case .follow(let other)?: return other
         case nil where !stops: return proposed
         case .stop?, nil:
-            response.isStoppedRedirect = true
+            response.stopRedirect()
             return nil
         }
     }
@@ -87,8 +87,8 @@ extension RequestExecution {
         _ response: inout IncomingResponse, otherwiseFailWith failure: TransferFailure, sessionStops stops: Bool
     ) async throws(NetworkError) {
         switch try await decision(on: response.request.request, after: response) {
-        case nil where stops: response.isStoppedRedirect = true
-        case .stop?: response.isStoppedRedirect = true
+        case nil where stops: response.stopRedirect()
+        case .stop?: response.stopRedirect()
         case .follow?, nil: throw await response.error(failure)
         }
     }

@@ -4,8 +4,12 @@ import TernConcurrency
 extension Session {
     /// The progress of an upload or a download.
     public struct Progress: Sendable, Hashable {
-        /// The number of bytes of the body moved so far. A resumed download starts at its offset. Never decreases. Counts a
-        /// compressed response after decompression.
+        /// The number of bytes of the body moved so far. A resumed download starts at its offset. Never decreases within an
+        /// attempt. Counts a compressed response after decompression.
+        ///
+        /// The body of a response counts only if it can be the result: its status is one of 200–299, or is final and the
+        /// request has rules of its own for the status (``ResponseValidation/statuses``). The body of a redirect, of a
+        /// challenge or of an error does not count.
         public let completedBytes: Int64
         /// The number of bytes of the whole body; nil as long as the length is not known.
         public let totalBytes: Int64?
@@ -13,23 +17,35 @@ extension Session {
         public let bytesPerSecond: Double?
         /// A Boolean value that indicates whether this is the last element. The transfer has ended, with or without success.
         public let isFinished: Bool
+        /// The number of the attempt that these bytes belong to, beginning with 1.
+        ///
+        /// A request that is sent again, after a redirect, for a challenge or by a retry, begins a new attempt, and so does a
+        /// download whose file is sent from its beginning again. Bytes and total then start over. The progress of several
+        /// tasks together, and of an image, always has 1.
+        public let attempt: Int
 
         /// Creates an element, for tests and previews of views that show progress.
         public init(
-            completedBytes: Int64 = 0, totalBytes: Int64? = nil, bytesPerSecond: Double? = nil, isFinished: Bool = false
+            completedBytes: Int64 = 0, totalBytes: Int64? = nil, bytesPerSecond: Double? = nil,
+            isFinished: Bool = false, attempt: Int = 1
         ) {
             self.completedBytes = completedBytes
             self.totalBytes = totalBytes
             self.bytesPerSecond = bytesPerSecond
             self.isFinished = isFinished
+            self.attempt = attempt
         }
 
-        /// The fraction from 0 to 1; nil as long as the length is not known. An empty body counts as 1 once it has ended.
+        /// The fraction from 0 to 1; nil as long as the length is not known. Less than 1 before the end, also when all bytes
+        /// have moved, because the task can still send its request again. An empty body counts as 1 once it has ended.
         public var fractionCompleted: Double? {
             guard let totalBytes else { return nil }
             guard totalBytes > 0 else { return isFinished ? 1 : 0 }
-            return min(1, Double(completedBytes) / Double(totalBytes))
+            return min(isFinished ? 1 : Self.greatestUnfinishedFraction, Double(completedBytes) / Double(totalBytes))
         }
+
+        /// The greatest number below 1 that a `Float` holds, so that a view that shows one does not round it up.
+        private static let greatestUnfinishedFraction = Double(Float(1).nextDown)
 
         /// The remaining time, estimated from the throughput; nil until enough bytes were measured, zero at the end of a whole
         /// body, and nil for a transfer that ended before it. Also nil for more than 100 years.
@@ -85,6 +101,12 @@ package final class ProgressMeter: Sendable {
     private let receivedTotal = Atomic<Int64>(unknown)
     /// The offset at which a resumed download begins.
     private let offset = Atomic<Int64>(0)
+    /// The number of attempts that have begun; 0 and 1 are the first.
+    private let attempts = Atomic<Int>(0)
+    /// The attempt on the wire whose numbers count; 0 for any.
+    private let source = Atomic<UInt64>(0)
+    /// A Boolean value that indicates whether the body of the present response counts, because it can be the result.
+    private let isBodyCounted = Atomic<Bool>(true)
     private let isWatched = Atomic<Bool>(false)
     /// The time from which `publishSoon` publishes at once.
     private let nextPublication = Atomic<UInt64>(0)
@@ -112,6 +134,27 @@ package final class ProgressMeter: Sendable {
     package init() {}
 
     // MARK: The transport's side
+
+    /// Begins an attempt on the wire. After the first one, all numbers start over. Those of an earlier attempt, which can
+    /// still end on the transport's thread, no longer count.
+    func beginAttempt(_ id: UInt64) {
+        source.store(id, ordering: .relaxed)
+        guard attempts.add(1, ordering: .relaxed).newValue > 1 else { return }
+        isBodyCounted.store(true, ordering: .relaxed)
+        if update(sent: 0, of: nil, received: 0, of: nil) { publish() }
+    }
+
+    /// Returns whether the numbers of an attempt on the wire count.
+    func counts(_ id: UInt64) -> Bool {
+        let source = source.load(ordering: .relaxed)
+        return source == id || source == 0
+    }
+
+    /// Sets whether the body of the present response counts. Its numbers are stored in either case.
+    func setBodyCounted(_ isCounted: Bool) {
+        isBodyCounted.store(isCounted, ordering: .relaxed)
+        if isCounted, isWatched.load(ordering: .relaxed) { publish() }
+    }
 
     /// Stores the numbers of the running attempt. A total is nil if it is not known. `received` is nil for a compressed
     /// body, whose bytes `setDecoded` counts. Returns whether a stream exists, so that the caller calls `publish()`
@@ -172,9 +215,11 @@ package final class ProgressMeter: Sendable {
         if isWatched.load(ordering: .relaxed) { publishSoon() }
     }
 
-    /// Sets the offset at which a resumed download starts.
+    /// Sets the offset at which a resumed download starts. An offset below the one before begins a new attempt.
     package func startDownload(at offset: Int64) {
-        self.offset.store(offset, ordering: .relaxed)
+        if self.offset.exchange(offset, ordering: .relaxed) > offset {
+            attempts.store(max(1, attempts.load(ordering: .relaxed)) + 1, ordering: .relaxed)
+        }
         // Streams that exist already saw 0 bytes. The bytes up to the offset must not count as throughput.
         channels.load()?.rates.withLock { $0.download.reset() }
         publish()
@@ -212,6 +257,7 @@ package final class ProgressMeter: Sendable {
         let (completed, total) =
             switch direction {
             case .upload: (sent.load(ordering: .relaxed), sentTotal.load(ordering: .relaxed))
+            case .download where !isBodyCounted.load(ordering: .relaxed): (0, Self.unknown)
             case .download: (received.load(ordering: .relaxed), receivedTotal.load(ordering: .relaxed))
             }
         let offset = direction == .download ? offset.load(ordering: .relaxed) : 0
@@ -219,7 +265,7 @@ package final class ProgressMeter: Sendable {
         return Session.Progress(
             completedBytes: Session.Progress.sum(completed, offset),
             totalBytes: total == Self.unknown ? nil : Session.Progress.sum(total, offset),
-            isFinished: isFinished)
+            isFinished: isFinished, attempt: max(1, attempts.load(ordering: .relaxed)))
     }
 
     private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {
@@ -237,16 +283,21 @@ package final class ProgressMeter: Sendable {
         _ old: Session.Progress, to new: Session.Progress, rate: Double?
     ) -> Session.Progress? {
         let next = advance(old, to: new, rate: rate, isFinished: false)
-        return next.completedBytes == old.completedBytes && next.totalBytes == old.totalBytes ? nil : next
+        let isSame =
+            next.completedBytes == old.completedBytes && next.totalBytes == old.totalBytes
+            && next.attempt == old.attempt
+        return isSame ? nil : next
     }
 
-    /// Returns the next element. Completed bytes never decrease, even if a replayed body starts over.
+    /// Returns the next element. Within an attempt, completed bytes never decrease and a known total stays known.
     private static func advance(
         _ old: Session.Progress, to new: Session.Progress, rate: Double?, isFinished: Bool
     ) -> Session.Progress {
-        Session.Progress(
-            completedBytes: max(old.completedBytes, new.completedBytes), totalBytes: new.totalBytes ?? old.totalBytes,
-            bytesPerSecond: rate, isFinished: isFinished)
+        let isSameAttempt = new.attempt == old.attempt
+        return Session.Progress(
+            completedBytes: isSameAttempt ? max(old.completedBytes, new.completedBytes) : new.completedBytes,
+            totalBytes: new.totalBytes ?? (isSameAttempt ? old.totalBytes : nil),
+            bytesPerSecond: rate, isFinished: isFinished, attempt: new.attempt)
     }
 }
 

@@ -371,7 +371,8 @@ package final class TaskRecord: Sendable {
     /// Starts an attempt. Returns false if the task was cancelled. The attempt of a paused task starts when the task is
     /// resumed, because an attempt that is started and then paused may send its request in between.
     func begin(_ transfer: Transfer) -> Bool {
-        shared.withLock { shared in
+        meter.beginAttempt(transfer.id)
+        return shared.withLock { shared in
             guard !shared.lifecycle.isCancelled else { return false }
             shared.transfer = transfer
             if transfer.owner != nil {

@@ -73,10 +73,23 @@ package final class Transfer: Sendable {
         }
     }
 
-    /// Stores the numbers of bytes (`ProgressMeter.update`). Not inlined, which saves a retain of the meter.
+    /// Decides from the head of the final response whether its body counts as progress. Called before the first bytes of the
+    /// body.
+    package func expectBody(of head: ResponseHead) {
+        if !request.countsBody(of: head), meter.counts(id) { meter.setBodyCounted(false) }
+    }
+
+    /// Stores the numbers of bytes (`ProgressMeter.update`), unless another attempt of the task has begun. Not inlined, which
+    /// saves a retain of the meter.
     @inline(never)
-    func updateProgress(sent: Int64, of sentTotal: Int64?, received: Int64?, of receivedTotal: Int64?) -> Bool {
-        meter.update(sent: sent, of: sentTotal, received: received, of: receivedTotal)
+    package func updateProgress(sent: Int64, of sentTotal: Int64?, received: Int64?, of receivedTotal: Int64?) -> Bool {
+        guard meter.counts(id) else { return false }
+        return meter.update(sent: sent, of: sentTotal, received: received, of: receivedTotal)
+    }
+
+    /// Stores the numbers of bytes, as `updateProgress(sent:of:received:of:)` does, and publishes them at once.
+    package func publishProgress(sent: Int64, of sentTotal: Int64?, received: Int64, of receivedTotal: Int64?) {
+        if updateProgress(sent: sent, of: sentTotal, received: received, of: receivedTotal) { meter.publish() }
     }
 
     /// Receives bytes of the body. If `isFull`, the transport delivers no more until `TransferCommand.demand`.

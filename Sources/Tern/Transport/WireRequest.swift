@@ -51,6 +51,9 @@ package struct WireRequest: Sendable {
     package var isDecidedAtHead: Bool
     /// A Boolean value that indicates whether interim responses are reported, because the session has observers.
     package var reportsInterimResponses: Bool
+    /// A Boolean value that indicates whether a final response of any status can be the result, because the caller has rules
+    /// of its own for it.
+    package var acceptsAnyStatus: Bool
     /// nil for a request with the defaults.
     private var extras: Extras?
 }
@@ -62,14 +65,15 @@ extension WireRequest {
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,
         headLimit: Int, decompressionLimit: Int64, decompresses: Bool, priority: Request.Priority = .normal,
         announcesHead: Bool = false, isDecidedAtHead: Bool = false, needsFreshConnection: Bool = false,
-        unixSocketPath: String? = nil, trust: RequestTrust? = nil, reportsInterimResponses: Bool = false
+        unixSocketPath: String? = nil, trust: RequestTrust? = nil, reportsInterimResponses: Bool = false,
+        acceptsAnyStatus: Bool = false
     ) {
         self.init(
             method: method, target: target, headers: headers, source: .none, delivery: delivery, timeouts: timeouts,
             priority: priority, headLimit: headLimit, decompressionLimit: decompressionLimit,
             decompresses: decompresses,
             needsFreshConnection: needsFreshConnection, announcesHead: announcesHead, isDecidedAtHead: isDecidedAtHead,
-            reportsInterimResponses: reportsInterimResponses,
+            reportsInterimResponses: reportsInterimResponses, acceptsAnyStatus: acceptsAnyStatus,
             extras: Extras(unixSocketPath: unixSocketPath, trust: trust))
     }
 
@@ -78,6 +82,15 @@ extension WireRequest {
     /// request may follow.
     package func streamsBody(of head: ResponseHead, isCompressed: Bool = false) -> Bool {
         delivery == .streamed || isDecidedAtHead || isCompressed || FollowUpRules.mayFollow(head)
+    }
+
+    /// Returns whether the body of a response counts as progress, because it can be the result: not that of a response that
+    /// another request may follow, nor that of an error.
+    func countsBody(of head: ResponseHead) -> Bool {
+        switch head.status {
+        case 101, 200...299: true
+        default: acceptsAnyStatus && !FollowUpRules.mayFollow(head)
+        }
     }
 }
 

@@ -171,6 +171,7 @@ final class StubExchange: Sendable {
         let head = makeHead(answer)
         let hasBody = request.method != .head && answer.status != 204 && answer.status != 304
         let length = hasBody ? head.contentLength : nil
+        transfer.expectBody(of: head)
         reportReceived(0, of: length)
         if request.announcesHead || request.streamsBody(of: head) { unsafe transfer.receive(head)?.resume() }
         for step in answer.steps {
@@ -243,7 +244,7 @@ final class StubExchange: Sendable {
 
     private func reportSent(_ sent: Int64, of total: Int64?) {
         state.withLock { $0.outcome.metrics.sentBytes = sent }
-        transfer.meter.store(sent: sent, of: total, received: 0, of: nil)
+        transfer.publishProgress(sent: sent, of: total, received: 0, of: nil)
     }
 
     private func reportReceived(_ received: Int64, of total: Int64?) {
@@ -254,7 +255,7 @@ final class StubExchange: Sendable {
         case .bytes(let data): sentTotal = Int64(data.count)
         case .pipe(_, let length): sentTotal = length
         }
-        transfer.meter.store(sent: sent, of: sentTotal, received: received, of: total)
+        transfer.publishProgress(sent: sent, of: sentTotal, received: received, of: total)
     }
 
     /// Ends the exchange. The first call decides the outcome.

@@ -142,7 +142,8 @@ public struct ProgressUpdate: Sendable, Hashable {
         case upload
     }
 
-    /// The completed fraction, from 0 to 1, which never decreases within one binding; nil while the total is unknown.
+    /// The completed fraction, from 0 to 1; nil while the total is unknown. Never decreases within an attempt
+    /// (``Tern/Session/Progress/attempt``), and is less than 1 before the last update.
     /// Show an indeterminate bar for nil.
     public let fraction: Double?
     /// The direction of the transfer; a view may be bound to both.
@@ -168,8 +169,8 @@ public struct ProgressUpdate: Sendable, Hashable {
     }
 }
 
-/// Decides which updates a binding shows of a stream of progress. The fraction never decreases, and exactly one update
-/// is the last. Pure.
+/// Decides which updates a binding shows of a stream of progress. The fraction never decreases within an attempt, and
+/// exactly one update is the last. Pure.
 struct ProgressState {
     enum Action: Hashable {
         case none
@@ -190,7 +191,7 @@ struct ProgressState {
     /// Handles the next element of the stream.
     mutating func next(_ progress: Session.Progress) -> Action {
         guard shown?.isFinished != true else { return .none }
-        let next = element(progress, isFinished: progress.isFinished)
+        let next = element(progress)
         defer { shown = next }
         if next.isFinished { return .finish(next) }
         return next == shown ? .none : .show(next)
@@ -200,20 +201,25 @@ struct ProgressState {
     /// before.
     mutating func end() -> Action {
         guard shown?.isFinished != true else { return .none }
-        let last = element(shown?.progress ?? Session.Progress(), isFinished: true)
+        let progress = shown?.progress ?? Session.Progress()
+        let ended = Session.Progress(
+            completedBytes: progress.completedBytes, totalBytes: progress.totalBytes,
+            bytesPerSecond: progress.bytesPerSecond, isFinished: true, attempt: progress.attempt)
+        let last = element(ended)
         shown = last
         return .finish(last)
     }
 
-    private func element(_ progress: Session.Progress, isFinished: Bool) -> ProgressUpdate {
-        // A total that becomes unknown or grows must not reduce the fraction.
+    private func element(_ progress: Session.Progress) -> ProgressUpdate {
+        // A total that becomes unknown or grows must not reduce the fraction. A new attempt starts over.
+        let shownFraction = shown?.progress.attempt == progress.attempt ? shown?.fraction : nil
         let fraction: Double? =
-            switch (shown?.fraction, progress.fractionCompleted) {
+            switch (shownFraction, progress.fractionCompleted) {
             case (let old?, let new?): max(old, new)
             case (let old, let new): new ?? old
             }
         return ProgressUpdate(
-            fraction: fraction, direction: direction, isAnimated: isAnimated, isFinished: isFinished,
-            progress: progress)
+            fraction: fraction, direction: direction, isAnimated: isAnimated,
+            isFinished: progress.isFinished, progress: progress)
     }
 }

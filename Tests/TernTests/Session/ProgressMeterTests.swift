@@ -175,6 +175,60 @@ struct ProgressMeterTests {
         #expect(last?.totalBytes == 120)
     }
 
+    @Test func theNumbersOfANewAttemptStartOver() async {
+        let meter = ProgressMeter()
+        var (uploads, downloads) = (meter.uploadStream.makeAsyncIterator(), meter.downloadStream.makeAsyncIterator())
+        meter.beginAttempt(7)
+        meter.store(sent: 80, of: 100, received: 40, of: 50)
+        #expect(await uploads.next() == Session.Progress(completedBytes: 80, totalBytes: 100))
+        #expect(await downloads.next() == Session.Progress(completedBytes: 40, totalBytes: 50))
+        meter.beginAttempt(8)
+        #expect(await uploads.next() == Session.Progress(attempt: 2))
+        #expect(await downloads.next() == Session.Progress(attempt: 2))
+        #expect(meter.counts(8) && !meter.counts(7))
+        meter.store(sent: 10, of: 100, received: 5, of: 60)
+        #expect(await downloads.next() == Session.Progress(completedBytes: 5, totalBytes: 60, attempt: 2))
+        meter.finish()
+        let last = await uploads.next()
+        #expect(last?.completedBytes == 10 && last?.attempt == 2 && last?.isFinished == true)
+    }
+
+    @Test func aBodyThatIsNotTheResultDoesNotCount() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        meter.beginAttempt(1)
+        meter.setBodyCounted(false)
+        meter.store(sent: 0, of: nil, received: 40, of: 40)
+        #expect(await iterator.next() == Session.Progress())
+        // The result after all, such as a redirect that is not followed.
+        meter.setBodyCounted(true)
+        #expect(await iterator.next() == Session.Progress(completedBytes: 40, totalBytes: 40))
+        meter.setBodyCounted(false)
+        meter.beginAttempt(2)
+        meter.store(sent: 0, of: nil, received: 3, of: 9)
+        #expect(await iterator.next() == Session.Progress(completedBytes: 3, totalBytes: 9, attempt: 2))
+    }
+
+    @Test func aDownloadFromItsBeginningIsANewAttempt() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        meter.startDownload(at: 40)
+        meter.startDownload(at: 60)
+        #expect(await iterator.next() == Session.Progress(completedBytes: 60))
+        meter.startDownload(at: 0)
+        #expect(await iterator.next() == Session.Progress(attempt: 2))
+    }
+
+    @Test func theFractionIsLessThanOneBeforeTheEnd() {
+        let whole = Session.Progress(completedBytes: 100, totalBytes: 100)
+        let fraction = whole.fractionCompleted ?? 1
+        #expect(fraction < 1 && Float(fraction) < 1 && fraction > 0.999_999)
+        #expect("\(whole)" == "100 bytes of 100 bytes (99%)")
+        let over = Session.Progress(completedBytes: 200, totalBytes: 100)
+        #expect(over.fractionCompleted == fraction)
+        #expect(Session.Progress(completedBytes: 100, totalBytes: 100, isFinished: true).fractionCompleted == 1)
+    }
+
     @Test func aResumedDownloadStartsAtItsOffset() async {
         let meter = ProgressMeter()
         var iterator = meter.downloadStream.makeAsyncIterator()

@@ -36,6 +36,13 @@ struct ProgressStateTests {
         #expect(known == [0.5, 0.5, 0.5] && lost == 0.5)
     }
 
+    @Test mutating func theFractionOfANewAttemptStartsOver() {
+        let first = fraction(Session.Progress(completedBytes: 3, totalBytes: 4))
+        let second = fraction(Session.Progress(completedBytes: 1, totalBytes: 100, attempt: 2))
+        let third = fraction(Session.Progress(completedBytes: 2, totalBytes: 400, attempt: 2))
+        #expect(first == 0.75 && second == 0.01 && third == 0.01)
+    }
+
     @Test mutating func anEqualUpdateIsNotShownTwice() {
         _ = state.next(progress(1, of: 4))
         let again = state.next(progress(1, of: 4))

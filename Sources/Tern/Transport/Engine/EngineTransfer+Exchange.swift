@@ -68,6 +68,7 @@ extension EngineTransfer: ExchangeHandler {
             received.status != 101 && received.isEncoded && transfer.request.decompresses
             && !head.removableCodings.isEmpty
         isStreamed = transfer.request.streamsBody(of: head, isCompressed: isCompressed)
+        transfer.expectBody(of: head)
         if isStreamed || transfer.request.announcesHead {
             unsafe lane.context.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()

@@ -69,7 +69,9 @@ final class URLSessionAttempt: Sendable {
         let request = transfer.request
         switch event {
         case .response(let response):
-            act { $0.receive(URLSessionResponse(response, to: request), $1) }
+            let received = URLSessionResponse(response, to: request)
+            transfer.expectBody(of: received.head)
+            act { $0.receive(received, $1) }
         case .data(let data):
             act { $0.receive(data, $1) }
         case .sent(let total):
@@ -159,7 +161,7 @@ final class URLSessionAttempt: Sendable {
 
     private func storeProgress() {
         let (sent, sentTotal, received, expected) = state.withLock { $0.progress }
-        transfer.meter.store(sent: sent, of: sentTotal, received: received, of: expected)
+        transfer.publishProgress(sent: sent, of: sentTotal, received: received, of: expected)
     }
 }
 #endif
