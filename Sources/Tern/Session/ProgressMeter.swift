@@ -1,0 +1,287 @@
+import Synchronization
+import TernConcurrency
+
+/// Counts the bytes that a task has moved in both directions, and publishes its progress.
+///
+/// The transport stores four numbers in each turn of its loop. Progress is computed from them only if a stream exists.
+package final class ProgressMeter: Sendable {
+    private static let unknown: Int64 = -1
+
+    private let sent = Atomic<Int64>(0)
+    private let sentTotal = Atomic<Int64>(unknown)
+    private let received = Atomic<Int64>(0)
+    private let receivedTotal = Atomic<Int64>(unknown)
+    /// The offset at which a resumed download begins.
+    private let offset = Atomic<Int64>(0)
+    /// The number of attempts that have begun; 0 and 1 are the first.
+    private let attempts = Atomic<Int>(0)
+    /// The attempt on the wire whose numbers count; 0 for any.
+    private let source = Atomic<UInt64>(0)
+    /// A Boolean value that indicates whether the body of the present response counts, because it can be the result.
+    private let isBodyCounted = Atomic<Bool>(true)
+    private let isWatched = Atomic<Bool>(false)
+    /// The time from which `publishSoon` publishes at once.
+    private let nextPublication = Atomic<UInt64>(0)
+    /// A Boolean value that indicates whether numbers wait for that time.
+    private let isPublicationWaiting = Atomic<Bool>(false)
+    /// The shortest time between two publications of `publishSoon`, in nanoseconds.
+    private static let publicationInterval: UInt64 = 10_000_000
+    /// Empty until the first stream, so that a meter without streams is a few numbers.
+    private let channels = AtomicLazyReference<Channels>()
+
+    /// The streams.
+    private final class Channels: Sendable {
+        let upload = Latest(Session.Progress())
+        let download = Latest(Session.Progress())
+        let rates = Lock((upload: ThroughputMeter(), download: ThroughputMeter()))
+
+        func reset() {
+            rates.withLock { rates in
+                rates.upload.reset()
+                rates.download.reset()
+            }
+        }
+    }
+
+    package init() {}
+
+    // MARK: The transport's side
+
+    /// Begins an attempt on the wire. After the first one, all numbers start over. Those of an earlier attempt, which can
+    /// still end on the transport's thread, no longer count.
+    func beginAttempt(_ id: UInt64) {
+        source.store(id, ordering: .relaxed)
+        guard attempts.add(1, ordering: .relaxed).newValue > 1 else { return }
+        isBodyCounted.store(true, ordering: .relaxed)
+        if update(sent: 0, of: nil, received: 0, of: nil) { publish() }
+    }
+
+    /// Returns whether the numbers of an attempt on the wire count.
+    func counts(_ id: UInt64) -> Bool {
+        let source = source.load(ordering: .relaxed)
+        return source == id || source == 0
+    }
+
+    /// Sets whether the body of the present response counts. Its numbers are stored in either case.
+    func setBodyCounted(_ isCounted: Bool) {
+        isBodyCounted.store(isCounted, ordering: .relaxed)
+        if isCounted, isWatched.load(ordering: .relaxed) { publish() }
+    }
+
+    /// Stores the numbers of the running attempt. A total is nil if it is not known. `received` is nil for a compressed
+    /// body, whose bytes `setDecoded` counts. Returns whether a stream exists, so that the caller calls `publish()`
+    /// soon.
+    package func update(sent: Int64, of sentTotal: Int64?, received: Int64?, of receivedTotal: Int64?) -> Bool {
+        self.sent.store(sent, ordering: .relaxed)
+        self.sentTotal.store(sentTotal ?? Self.unknown, ordering: .relaxed)
+        if let received { self.received.store(received, ordering: .relaxed) }
+        self.receivedTotal.store(receivedTotal ?? Self.unknown, ordering: .relaxed)
+        return isWatched.load(ordering: .relaxed)
+    }
+
+    /// Stores the numbers of the running attempt and publishes them at once.
+    package func store(sent: Int64, of sentTotal: Int64?, received: Int64, of receivedTotal: Int64?) {
+        if update(sent: sent, of: sentTotal, received: received, of: receivedTotal) { publish() }
+    }
+
+    /// Publishes the numbers to the streams.
+    package func publish() {
+        // Either this sees the streams, or the new stream sees the numbers that were stored before.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        guard let channels = channels.load() else { return }
+        let now = MonotonicClock.nanoseconds()
+        let (upload, download) = (numbers(.upload), numbers(.download))
+        let (uploadRate, downloadRate) = channels.rates.withLock { rates in
+            rates.upload.record(completed: upload.completedBytes, at: now)
+            rates.download.record(completed: download.completedBytes, at: now)
+            return (rates.upload.bytesPerSecond, rates.download.bytesPerSecond)
+        }
+        channels.upload.update { Self.change($0, to: upload, rate: uploadRate) }
+        channels.download.update { Self.change($0, to: download, rate: downloadRate) }
+    }
+
+    /// Publishes the numbers to the streams: at once, or if that was done in the last 10 ms, when they have passed. The last
+    /// numbers before a pause of the sender are published, too.
+    package func publishSoon() {
+        let (now, next) = (MonotonicClock.nanoseconds(), nextPublication.load(ordering: .relaxed))
+        if now >= next {
+            nextPublication.store(now + Self.publicationInterval, ordering: .relaxed)
+            return publish()
+        }
+        guard !isPublicationWaiting.exchange(true, ordering: .releasing) else { return }
+        Task {
+            // `try?`: nobody cancels this task.
+            try? await ContinuousClock().sleepWithoutDescriptor(for: .nanoseconds(Int64(next - now)))
+            // In this order, numbers that come now are published here or wait again.
+            _ = isPublicationWaiting.exchange(false, ordering: .acquiring)
+            nextPublication.store(MonotonicClock.nanoseconds() + Self.publicationInterval, ordering: .relaxed)
+            publish()
+        }
+    }
+
+    // MARK: The session's side
+
+    /// Stores the number of decompressed bytes, and publishes it as often as the transport does.
+    func setDecoded(_ count: Int64) {
+        received.store(count, ordering: .relaxed)
+        if isWatched.load(ordering: .relaxed) { publishSoon() }
+    }
+
+    /// Sets the offset at which a resumed download starts. An offset below the one before begins a new attempt.
+    package func startDownload(at offset: Int64) {
+        if self.offset.exchange(offset, ordering: .relaxed) > offset {
+            attempts.store(max(1, attempts.load(ordering: .relaxed)) + 1, ordering: .relaxed)
+        }
+        // Streams that exist already saw 0 bytes. The bytes up to the offset must not count as throughput.
+        channels.load()?.rates.withLock { $0.download.reset() }
+        publish()
+    }
+
+    /// Resets the throughput when the task pauses or resumes.
+    package func taskPausedOrResumed() {
+        guard isWatched.load(ordering: .relaxed) else { return }
+        channels.load()?.reset()
+    }
+
+    package var uploadStream: AsyncStream<Session.Progress> { stream { $0.upload } }
+    package var downloadStream: AsyncStream<Session.Progress> { stream { $0.download } }
+
+    package var upload: Session.Progress { numbers(.upload) }
+    package var download: Session.Progress { numbers(.download) }
+
+    /// Ends every stream with the last numbers, regardless of how the task ended.
+    package func finish() {
+        // Set before the streams are read: a stream that is created later sees it and ends by itself.
+        isFinished.store(true, ordering: .sequentiallyConsistent)
+        guard isWatched.load(ordering: .sequentiallyConsistent), let ended = channels.load() else { return }
+        let (upload, download) = (numbers(.upload), numbers(.download))
+        ended.upload.finish { Self.advance($0, to: upload, rate: $0.bytesPerSecond, isFinished: true) }
+        ended.download.finish { Self.advance($0, to: download, rate: $0.bytesPerSecond, isFinished: true) }
+    }
+
+    private let isFinished = Atomic<Bool>(false)
+
+    private enum Direction { case upload, download }
+
+    private func numbers(_ direction: Direction) -> Session.Progress {
+        // Read first: the numbers of a finished transfer are its last ones.
+        let isFinished = isFinished.load(ordering: .acquiring)
+        let (completed, total) =
+            switch direction {
+            case .upload: (sent.load(ordering: .relaxed), sentTotal.load(ordering: .relaxed))
+            case .download where !isBodyCounted.load(ordering: .relaxed): (0, Self.unknown)
+            case .download: (received.load(ordering: .relaxed), receivedTotal.load(ordering: .relaxed))
+            }
+        let offset = direction == .download ? offset.load(ordering: .relaxed) : 0
+        // A server can state any length, also for the rest of a resumed download.
+        return Session.Progress(
+            completedBytes: Session.Progress.sum(completed, offset),
+            totalBytes: total == Self.unknown ? nil : Session.Progress.sum(total, offset),
+            isFinished: isFinished, attempt: max(1, attempts.load(ordering: .relaxed)))
+    }
+
+    private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {
+        let stream = channel(channels.load() ?? channels.storeIfNil(Channels())).stream()
+        // Set once the streams can be seen, and before the numbers are read, so that a change in between is published and an
+        // end in between is not missed.
+        isWatched.store(true, ordering: .sequentiallyConsistent)
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        if isFinished.load(ordering: .sequentiallyConsistent) { finish() } else { publish() }
+        return stream
+    }
+
+    /// Returns the next element of a stream; nil if only the rate would differ.
+    private static func change(
+        _ old: Session.Progress, to new: Session.Progress, rate: Double?
+    ) -> Session.Progress? {
+        let next = advance(old, to: new, rate: rate, isFinished: false)
+        let isSame =
+            next.completedBytes == old.completedBytes && next.totalBytes == old.totalBytes
+            && next.attempt == old.attempt
+        return isSame ? nil : next
+    }
+
+    /// Returns the next element. Within an attempt, completed bytes never decrease and a known total stays known.
+    private static func advance(
+        _ old: Session.Progress, to new: Session.Progress, rate: Double?, isFinished: Bool
+    ) -> Session.Progress {
+        let isSameAttempt = new.attempt == old.attempt
+        return Session.Progress(
+            completedBytes: isSameAttempt ? max(old.completedBytes, new.completedBytes) : new.completedBytes,
+            totalBytes: new.totalBytes ?? (isSameAttempt ? old.totalBytes : nil),
+            bytesPerSecond: rate, isFinished: isFinished, attempt: new.attempt)
+    }
+}
+
+/// Measures throughput as an average over about the last three seconds.
+///
+/// Bytes and time are averaged separately and divided at the end. The first figure is therefore the plain average since the
+/// start, a burst counts with the pause before it, and unequal intervals are weighted by their length.
+package struct ThroughputMeter: Sendable, Hashable {
+    /// The number of seconds after which an interval counts 1/e.
+    private static let window = 3.0
+    /// The shortest interval in nanoseconds. A shorter one waits for the next record, because a socket delivers in bursts.
+    private static let shortestInterval: UInt64 = 50_000_000
+    /// The number of seconds before the first figure.
+    private static let shortestMeasurement = 0.1
+
+    private struct Mark: Hashable {
+        var bytes: Int64
+        var time: UInt64
+    }
+
+    private var last: Mark?
+    private var completed: Int64 = 0
+    private var bytes = 0.0
+    private var seconds = 0.0
+    private var measured = 0.0
+
+    package init() {}
+
+    /// Records the number of bytes moved so far, at an instant of a monotonic clock.
+    ///
+    /// Counting begins at the first record, so the bytes that a resumed download had before do not count. A number below
+    /// the last one, when a body is sent again, starts the measurement over.
+    package mutating func record(completed: Int64, at nanoseconds: UInt64) {
+        self.completed = completed
+        guard let last else {
+            self.last = Mark(bytes: completed, time: nanoseconds)
+            return
+        }
+        guard completed >= last.bytes else {
+            reset()
+            self.last = Mark(bytes: completed, time: nanoseconds)
+            return
+        }
+        guard nanoseconds >= last.time, nanoseconds - last.time >= Self.shortestInterval else { return }
+        let interval = Double(nanoseconds - last.time) / 1e9
+        // 1 / (1 + x) instead of exp(-x): equal for short intervals, larger for long ones, and without libm.
+        let kept = 1 / (1 + interval / Self.window)
+        bytes = bytes * kept + Double(completed - last.bytes)
+        seconds = seconds * kept + interval
+        measured += interval
+        self.last = Mark(bytes: completed, time: nanoseconds)
+    }
+
+    /// Resets the measurement when a transfer pauses, because the time until the next record must not count.
+    package mutating func reset() {
+        last = nil
+        bytes = 0
+        seconds = 0
+        measured = 0
+    }
+
+    /// Bytes per second; nil until enough time was measured.
+    package var bytesPerSecond: Double? {
+        measured >= Self.shortestMeasurement ? bytes / seconds : nil
+    }
+
+    /// Returns the number of seconds until `total` bytes have moved at the present speed; nil if the total or the speed is
+    /// unknown, or nothing moves.
+    package func secondsLeft(total: Int64?) -> Double? {
+        guard let total else { return nil }
+        if completed >= total { return 0 }
+        guard let speed = bytesPerSecond, speed > 0 else { return nil }
+        return Double(total - completed) / speed
+    }
+}
