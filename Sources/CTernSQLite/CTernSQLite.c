@@ -1,14 +1,5 @@
-#define _GNU_SOURCE
 #include "CTernSQLite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#endif
 
 #define PRIME1 0x9E3779B185EBCA87ULL
 #define PRIME2 0xC2B2AE3D27D4EB4FULL
@@ -117,47 +108,3 @@ uint64_t tern_xxh64(const void *bytes, size_t count, uint64_t seed) {
     tern_xxh64_update(&state, bytes, count);
     return tern_xxh64_finish(&state);
 }
-
-#if defined(__linux__) && defined(__LP64__) && defined(SYS_preadv2)
-
-// These constants of linux/openat2.h and linux/fs.h are newer than the headers of some systems. The number of the
-// system call is the same on all processors.
-#define TERN_SYS_OPENAT2 437
-#define TERN_RESOLVE_CACHED 0x20
-#define TERN_RWF_NOWAIT 0x8
-struct tern_open_how {
-    uint64_t flags;
-    uint64_t mode;
-    uint64_t resolve;
-};
-
-int tern_open_cached(const char *path) {
-    static _Atomic int isMissing;
-    if (atomic_load_explicit(&isMissing, memory_order_relaxed)) return -1;
-    struct tern_open_how how = {O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, TERN_RESOLVE_CACHED};
-    int descriptor = (int)syscall(TERN_SYS_OPENAT2, AT_FDCWD, path, &how, sizeof how);
-    // An old kernel or a sandbox refuses the call, which is then never tried again.
-    if (descriptor < 0 && (errno == ENOSYS || errno == EINVAL || errno == EPERM)) {
-        atomic_store_explicit(&isMissing, 1, memory_order_relaxed);
-    }
-    return descriptor;
-}
-
-ptrdiff_t tern_read_cached(int descriptor, void *buffer, size_t count, int64_t offset) {
-    struct iovec part = {buffer, count};
-    return syscall(SYS_preadv2, descriptor, &part, 1L, (long)offset, 0L, (long)TERN_RWF_NOWAIT);
-}
-
-#else
-
-int tern_open_cached(const char *path) {
-    (void)path;
-    return -1;
-}
-
-ptrdiff_t tern_read_cached(int descriptor, void *buffer, size_t count, int64_t offset) {
-    (void)descriptor, (void)buffer, (void)count, (void)offset;
-    return -1;
-}
-
-#endif

@@ -40,9 +40,21 @@ uint64_t tern_xxh64_finish(const tern_xxh64_state *state);
 /// Returns the XXH64 of contiguous bytes.
 uint64_t tern_xxh64(const void *bytes, size_t count, uint64_t seed);
 
-/// Opens a file for reading if that needs nothing of the disk. Returns -1 if it does, or if the system cannot tell
-/// (before Linux 5.12, in some sandboxes, on other systems). Never waits for the disk.
-int tern_open_cached(const char *path);
+/// Opens a file below a folder that is held open. A link anywhere in the path is an error (ELOOP or ENOTDIR), and so is
+/// a path that leaves the folder.
+int tern_open_below(int folder, const char *path, int flags, unsigned mode);
+
+/// Opens a folder in the same way, to be used with the calls that take the descriptor of a folder.
+int tern_open_folder_below(int folder, const char *path);
+
+/// Opens a file for reading if that needs nothing of the disk: below a folder like `tern_open_below`, or anywhere for
+/// AT_FDCWD. Returns -1 if it does, or if the system cannot tell (before Linux 5.12, in some sandboxes, on other
+/// systems). Never waits for the disk.
+int tern_open_cached(int folder, const char *path);
+
+/// Returns the name of the files of SQLite that take the name of a database as it is given, as one in
+/// `/proc/self/fd/N`. NULL if they cannot be used.
+const char *tern_sqlite_held_files(void);
 
 /// Reads the bytes from an offset of a file that are in memory. Returns their number, or -1 if the first byte is not in
 /// memory, or if the file system cannot tell. Never waits for the disk.

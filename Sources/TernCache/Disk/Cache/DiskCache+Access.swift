@@ -180,8 +180,9 @@ extension DiskCache {
                 }
             }
         }
+        let files = readOnlyFolder == nil ? shared.state.withLock { $0.files } : nil
         let target = DiskReadTarget(
-            path: folder.value(location.id), location: location, key: key, files: dependencies.files)
+            path: folder.value(location.id), location: location, key: key, files: files ?? dependencies.files)
         if let result = reader.readCached(target) { return result }
         return await readers.run(location.id) { reader.read(target) }
     }

@@ -127,6 +127,8 @@ public actor DiskCache {
             self.store = nil
             do throws(DiskCacheError) { try store.close() } catch { failure = failure ?? error }
         }
+        // Releases the folder's descriptor.
+        shared.state.withLock { $0.files = nil }
         broadcast.finish()
         if let failure { throw failure }
     }

@@ -119,4 +119,8 @@ extension DiskCacheError {
 
     /// A Boolean value that indicates whether the file or folder of the call does not exist.
     var isAbsence: Bool { code == ENOENT && kind == .folderLost }
+
+    /// A Boolean value that indicates whether a link is in the place of a file, or of a folder above it. Links are not
+    /// followed.
+    var isOfLink: Bool { code == ELOOP && kind == .inputOutput || code == ENOTDIR && kind == .folderLost }
 }

@@ -11,6 +11,17 @@ import Darwin
 
 /// The file system calls of the cache, injected so that tests can let them fail. Called on the cache's own threads.
 package protocol DiskFileSystem: Sendable {
+    /// Returns the calls for the files of a folder that exists: relative to the folder, which is held open, and without
+    /// following links in it. Other users' permissions are removed from it.
+    ///
+    /// - Throws: An error of kind `.notPermitted` for a folder of another user.
+    func holding(_ folder: String) throws(DiskCacheError) -> any DiskFileSystem
+    /// A Boolean value that indicates whether the path of the held folder still leads to it. True without one.
+    var isFolderInPlace: Bool { get }
+    /// Returns the path by which SQLite opens a database.
+    func databasePath(_ path: String) -> String
+    /// Opens a file for its lock, and creates it if it does not exist.
+    func openLock(_ path: String) throws(DiskCacheError) -> Int32
     /// Creates a folder and its parents. An existing folder is not an error.
     func makeFolder(_ path: String) throws(DiskCacheError)
     /// Opens a file for reading. The caller closes the descriptor.
@@ -53,6 +64,10 @@ package protocol DiskFileSystem: Sendable {
 }
 
 extension DiskFileSystem {
+    package func holding(_ folder: String) throws(DiskCacheError) -> any DiskFileSystem { self }
+    package var isFolderInPlace: Bool { true }
+    package func databasePath(_ path: String) -> String { path }
+    package func openLock(_ path: String) throws(DiskCacheError) -> Int32 { try PosixDiskFiles().openLock(path) }
     package func makePrivate(_ path: String) throws(DiskCacheError) {}
     package func keepPrivate(_ path: String) throws(DiskCacheError) {}
     package func openCached(_ path: String) -> Int32? { nil }
@@ -74,63 +89,108 @@ package struct DiskFileStatus: Sendable, Equatable {
     package var isFolder: Bool
     /// A Boolean value that indicates whether it is a symbolic link.
     package var isLink: Bool
+    /// A Boolean value that indicates whether it belongs to a user other than this one and the superuser.
+    package var isForeign: Bool
 
-    package init(size: Int, allocated: Int, identity: UInt64, isFolder: Bool, isLink: Bool = false) {
+    package init(
+        size: Int, allocated: Int, identity: UInt64, isFolder: Bool, isLink: Bool = false, isForeign: Bool = false
+    ) {
         self.size = size
         self.allocated = allocated
         self.identity = identity
         self.isFolder = isFolder
         self.isLink = isLink
+        self.isForeign = isForeign
     }
 }
 
 /// The system's file calls.
 package struct PosixDiskFiles: DiskFileSystem {
-    package init() {}
+    /// The folder whose files are opened relative to it; nil for none.
+    private let held: HeldFolder?
+
+    package init() { held = nil }
+
+    private init(in held: HeldFolder) { self.held = held }
+
+    package func holding(_ folder: String) throws(DiskCacheError) -> any DiskFileSystem {
+        PosixDiskFiles(in: try HeldFolder(folder))
+    }
+
+    package var isFolderInPlace: Bool { held?.isInPlace ?? true }
+
+    package func databasePath(_ path: String) -> String {
+        held.flatMap { held in held.inner(path).flatMap { held.databasePath($0) } } ?? path
+    }
+
+    /// Calls a function of the system with the descriptor of a folder and a name in it.
+    private func at(_ path: String, _ call: (_ folder: Int32, _ name: String) -> Int32) -> Int32 {
+        guard let held, let inner = held.inner(path) else { return call(AT_FDCWD, path) }
+        return held.at(inner, call)
+    }
+
+    private func systemOpen(_ path: String, _ flags: Int32) -> Int32 {
+        guard let held, let inner = held.inner(path) else { return FileCall.open(path, flags) }
+        return held.open(inner, flags)
+    }
 
     package func makeFolder(_ path: String) throws(DiskCacheError) {
-        if unsafe mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+        if at(path, { unsafe mkdirat($0, $1, 0o700) }) == 0 || errno == EEXIST { return }
         let code = errno
         guard code == ENOENT, let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex else {
             throw .system("create the folder", path, code: code)
         }
         try makeFolder(String(path[..<slash]))
-        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .system("create the folder", path) }
+        guard at(path, { unsafe mkdirat($0, $1, 0o700) }) == 0 || errno == EEXIST else {
+            throw .system("create the folder", path)
+        }
     }
 
     package func open(_ path: String) throws(DiskCacheError) -> Int32 {
         // Without O_NONBLOCK, opening a pipe in the place of a value would wait. Files ignore the flag.
-        let descriptor = FileCall.open(path, O_RDONLY | O_NONBLOCK)
+        let descriptor = systemOpen(path, O_RDONLY | O_NONBLOCK)
         guard descriptor >= 0 else { throw .system("open", path) }
         return descriptor
     }
 
+    package func openLock(_ path: String) throws(DiskCacheError) -> Int32 {
+        let descriptor = systemOpen(path, O_RDWR | O_CREAT | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            if errno == ELOOP { throw DiskFolder.link(path) }
+            throw .system("open", path)
+        }
+        return descriptor
+    }
+
     package func create(_ path: String) throws(DiskCacheError) -> Int32 {
-        let descriptor = FileCall.open(path, O_RDWR | O_CREAT | O_EXCL)
+        let descriptor = systemOpen(path, O_RDWR | O_CREAT | O_EXCL)
         guard descriptor >= 0 else { throw .system("create", path) }
         return descriptor
     }
 
     package func makePrivate(_ path: String) throws(DiskCacheError) {
-        let descriptor = FileCall.open(path, O_RDWR | O_CREAT | O_EXCL)
+        let descriptor = systemOpen(path, O_RDWR | O_CREAT | O_EXCL)
         if descriptor >= 0 { return close(descriptor) }
         guard errno == EEXIST else { throw .system("create", path) }
         try keepPrivate(path)
     }
 
     package func keepPrivate(_ path: String) throws(DiskCacheError) {
-        var status = stat()
         // Links stay unchanged, because their target may not belong to the cache.
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFLNK else { return }
-        // In a folder that all may write to, another user can have made the cache's folder before. The superuser may use the folder of
-        // any user, as in a container with a volume of one.
-        let user = geteuid()
-        if status.st_mode & S_IFMT == S_IFDIR, ![0, user].contains(status.st_uid), user != 0 {
+        var status = stat()
+        guard at(path, { unsafe fstatat($0, $1, &status, AT_SYMLINK_NOFOLLOW) }) == 0,
+            status.st_mode & S_IFMT != S_IFLNK
+        else { return }
+        // In a folder that all may write to, another user can have made the cache's folder before.
+        if status.st_mode & S_IFMT == S_IFDIR, !HeldFolder.isTrusted(status.st_uid) {
             throw DiskCacheError(.notPermitted, "the folder \(path) belongs to another user")
         }
-        guard status.st_uid == user, status.st_mode & 0o077 != 0 else { return }
+        guard status.st_uid == geteuid(), status.st_mode & 0o077 != 0 else { return }
+        let mode = status.st_mode & 0o700
         // A file system that has no permissions or is read-only keeps the mode that it shows.
-        guard unsafe chmod(path, status.st_mode & 0o700) == 0 || errno == EPERM || errno == EROFS || errno == ENOTSUP
+        guard
+            at(path, { unsafe fchmodat($0, $1, mode, AT_SYMLINK_NOFOLLOW) }) == 0
+                || [EPERM, EROFS, ENOTSUP].contains(errno)
         else { throw .system("change the mode of", path) }
     }
 
@@ -161,7 +221,12 @@ package struct PosixDiskFiles: DiskFileSystem {
     }
 
     package func openCached(_ path: String) -> Int32? {
-        let descriptor = unsafe tern_open_cached(path)
+        let descriptor: Int32
+        if let held, let inner = held.inner(path) {
+            descriptor = unsafe tern_open_cached(held.descriptor, inner)
+        } else {
+            descriptor = unsafe tern_open_cached(AT_FDCWD, path)
+        }
         return descriptor >= 0 ? descriptor : nil
     }
 
@@ -179,7 +244,7 @@ package struct PosixDiskFiles: DiskFileSystem {
 
     package func status(of path: String) throws(DiskCacheError) -> DiskFileStatus? {
         var status = stat()
-        if unsafe lstat(path, &status) == 0 { return DiskFileStatus(status) }
+        if at(path, { unsafe fstatat($0, $1, &status, AT_SYMLINK_NOFOLLOW) }) == 0 { return DiskFileStatus(status) }
         if errno == ENOENT || errno == ENOTDIR { return nil }
         throw .system("read the attributes of", path)
     }
@@ -187,12 +252,14 @@ package struct PosixDiskFiles: DiskFileSystem {
     package func close(_ descriptor: Int32) { _ = FileCall.close(descriptor) }
 
     package func rename(_ path: String, to destination: String) throws(DiskCacheError) {
-        let code = FileCall.rename(path, to: destination)
-        if code != 0 { throw .system("rename", path, code: code) }
+        let result = at(path) { folder, name in
+            at(destination) { unsafe renameat(folder, name, $0, $1) }
+        }
+        if result != 0 { throw .system("rename", path) }
     }
 
     package func remove(_ path: String) throws(DiskCacheError) {
-        if unsafe unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR { return }
+        if at(path, { unsafe unlinkat($0, $1, 0) }) == 0 || errno == ENOENT || errno == ENOTDIR { return }
         let code = errno
         // The cache creates no folders among its files. Apple's systems report EPERM.
         if code == EISDIR || code == EPERM, try status(of: path)?.isFolder ?? true { return }
@@ -200,14 +267,17 @@ package struct PosixDiskFiles: DiskFileSystem {
     }
 
     package func removeFolder(_ path: String) throws(DiskCacheError) {
-        guard unsafe rmdir(path) == 0 || [ENOENT, ENOTDIR, ENOTEMPTY, EEXIST].contains(errno) else {
+        guard
+            at(path, { unsafe unlinkat($0, $1, AT_REMOVEDIR) }) == 0
+                || [ENOENT, ENOTDIR, ENOTEMPTY, EEXIST].contains(errno)
+        else {
             throw .system("remove the folder", path)
         }
     }
 
     package func names(in path: String) throws(DiskCacheError) -> [String] {
         // The names in a folder are removed, and those in the target of a link are none of the cache's.
-        let descriptor = FileCall.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+        let descriptor = systemOpen(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
         if descriptor < 0, [ENOENT, ENOTDIR, ELOOP].contains(errno) { return [] }
         guard descriptor >= 0 else { throw .system("list the content of", path) }
         guard let folder = unsafe fdopendir(descriptor) else {
@@ -228,7 +298,13 @@ package struct PosixDiskFiles: DiskFileSystem {
 
     package func freeBytes(at path: String) throws(DiskCacheError) -> Int {
         var facts = statvfs()
-        guard unsafe statvfs(path, &facts) == 0 else { throw .system("read the free space of", path) }
+        let isKnown =
+            if let held, held.inner(path) == "" {
+                unsafe fstatvfs(held.descriptor, &facts) == 0
+            } else {
+                unsafe statvfs(path, &facts) == 0
+            }
+        guard isKnown else { throw .system("read the free space of", path) }
         let (bytes, overflow) = Int(clamping: facts.f_bavail).multipliedReportingOverflow(by: Int(facts.f_frsize))
         return overflow ? .max : bytes
     }
@@ -240,6 +316,6 @@ extension DiskFileStatus {
         self.init(
             size: Int(status.st_size), allocated: max(Int(status.st_blocks) * 512, Int(status.st_size)),
             identity: UInt64(truncatingIfNeeded: status.st_ino), isFolder: status.st_mode & S_IFMT == S_IFDIR,
-            isLink: status.st_mode & S_IFMT == S_IFLNK)
+            isLink: status.st_mode & S_IFMT == S_IFLNK, isForeign: !HeldFolder.isTrusted(status.st_uid))
     }
 }

@@ -37,18 +37,27 @@ struct DiskFolder: Sendable, Equatable {
         return id
     }
 
-    /// Throws if a folder or a file of the index is a link: reads, writes and removals would reach files of others.
+    /// Throws if a folder or a file of the index is a link, or belongs to another user, who may have put it there while the
+    /// folder was open to all.
     ///
-    /// The folder belongs to this user alone, so it is enough to look when it is opened.
+    /// Links that appear later are not followed: the folder is held open (`HeldFolder`).
     func refuseLinks(_ files: any DiskFileSystem) throws(DiskCacheError) {
         for path in [values, temporary, trash] + (0..<Int(Self.shardCount)).map({ shard($0) }) {
-            guard try files.status(of: path)?.isFolder ?? true else {
+            guard let status = try files.status(of: path) else { continue }
+            guard status.isFolder else {
                 throw DiskCacheError(.notPermitted, "\(path) must be a folder, and is a link or a file")
             }
+            if status.isForeign { throw Self.foreign(path) }
         }
-        for path in [index, log, index + "-journal"] where try files.status(of: path)?.isLink ?? false {
-            throw Self.link(path)
+        for path in [index, log, index + "-journal"] {
+            guard let status = try files.status(of: path) else { continue }
+            if status.isLink { throw Self.link(path) }
+            if status.isForeign { throw Self.foreign(path) }
         }
+    }
+
+    private static func foreign(_ path: String) -> DiskCacheError {
+        DiskCacheError(.notPermitted, "\(path) belongs to another user")
     }
 
     static func link(_ path: String) -> DiskCacheError {
@@ -65,12 +74,8 @@ struct DiskFolder: Sendable, Equatable {
 final class DiskFolderLock: Sendable {
     private let descriptor: Int32
 
-    init(_ path: String) throws(DiskCacheError) {
-        let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else {
-            if errno == ELOOP { throw DiskFolder.link(path) }
-            throw .system("open", path)
-        }
+    init(_ path: String, _ files: any DiskFileSystem) throws(DiskCacheError) {
+        let descriptor = try files.openLock(path)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let code = errno
             close(descriptor)

@@ -25,6 +25,11 @@ enum DiskReadResult: Sendable {
     /// The entry belongs to another key with the same hash.
     case otherKey
     case failed(DiskCacheError)
+
+    /// Creates the result of a value file that could not be opened.
+    fileprivate init(opening error: DiskCacheError) {
+        self = error.isAbsence ? .gone : error.isOfLink ? .damaged : .failed(error)
+    }
 }
 
 /// The value file of an entry, to be read.
@@ -56,7 +61,7 @@ struct DiskValueReader: Sendable {
         do throws(DiskCacheError) {
             descriptor = try target.files.open(target.path)
         } catch {
-            return error.isAbsence ? .gone : .failed(error)
+            return DiskReadResult(opening: error)
         }
         defer { target.files.close(descriptor) }
         let result = unsafe read(target) { buffer, offset in
@@ -149,7 +154,7 @@ struct DiskValueFile {
         do throws(DiskCacheError) {
             descriptor = try files.open(target.path)
         } catch {
-            return .failed(error.isAbsence ? .gone : .failed(error))
+            return .failed(DiskReadResult(opening: error))
         }
         do throws(DiskCacheError) {
             var bytes = Data(count: location.trailer)

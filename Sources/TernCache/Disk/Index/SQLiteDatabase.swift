@@ -14,15 +14,20 @@ package import Foundation
     private let handle: OpaquePointer
     let fault: Fault?
 
-    /// Opens or creates a database. With `immutable`, opens a database that nobody changes, and writes nothing.
+    /// Opens or creates a database. With `immutable`, opens a database that nobody changes, and writes nothing. A path in a
+    /// held folder (`DiskFileSystem.databasePath(_:)`) is used as it is, and no link is followed.
+    ///
+    /// The file is untrusted: functions and virtual tables that its schema names must be harmless ones.
     package init(_ path: String, immutable: Bool = false, fault: Fault? = nil) throws(DiskCacheError) {
         var opened: OpaquePointer?
         let name = immutable ? "file:\(Self.escaped(path))?immutable=1" : path
-        let flags =
+        var flags =
             immutable
             ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX
             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
-        let code = unsafe sqlite3_open_v2(name, &opened, flags, nil)
+        let files = unsafe HeldFolder.holds(path) ? tern_sqlite_held_files() : nil
+        if unsafe files != nil { flags |= SQLITE_OPEN_NOFOLLOW }
+        let code = unsafe sqlite3_open_v2(name, &opened, flags, files)
         guard code == SQLITE_OK, let handle = unsafe opened else {
             let system = unsafe sqlite3_system_errno(opened)
             unsafe sqlite3_close_v2(opened)

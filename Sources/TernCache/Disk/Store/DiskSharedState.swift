@@ -32,6 +32,8 @@ final class DiskSharedState: Sendable {
 
     struct State {
         var index = DiskIndex()
+        /// The calls for the files of the open folder, for readers; nil before it was opened.
+        var files: (any DiskFileSystem)?
         var commandQueue = DiskCommandQueue()
         var readRequests: [ReadRequest] = []
         var queued: [UInt64: QueuedItem] = [:]

@@ -5,7 +5,7 @@ extension DiskStore {
     /// Throws if the folder, or the index in it, is not the one that was opened. The system would continue to write to
     /// files that can no longer be found.
     func checkFolder() throws(DiskCacheError) {
-        guard try files.status(of: folder.index)?.identity == identity else {
+        guard files.isFolderInPlace, try files.status(of: folder.index)?.identity == identity else {
             throw DiskCacheError(.folderLost, "\(folder.path) was deleted or replaced while in use")
         }
     }

@@ -49,25 +49,28 @@ package final class DiskStore {
     /// Opens the folder, creates it if it does not exist, and repairs what the last owner left behind.
     /// - Parameter given: The damage for which the existing index is set aside first.
     static func open(_ context: Context, setAside given: DiskCacheError? = nil) throws(DiskCacheError) -> DiskStore {
-        let (folder, dependencies) = (context.folder, context.dependencies)
+        let folder = context.folder
+        var dependencies = context.dependencies
         try dependencies.files.makeFolder(folder.path)
-        try dependencies.files.keepPrivate(folder.path)
-        let lock = try DiskFolderLock(folder.lock)
-        try dependencies.files.makeFolder(folder.values)
-        try dependencies.files.makeFolder(folder.temporary)
-        try folder.refuseLinks(dependencies.files)
-        let isClean = try dependencies.files.status(of: folder.clean) != nil
-        if isClean { try dependencies.files.remove(folder.clean) }
+        // From here on, no other folder can take its place.
+        let files = try dependencies.files.holding(folder.path)
+        dependencies.files = files
+        let lock = try DiskFolderLock(folder.lock, files)
+        try files.makeFolder(folder.values)
+        try files.makeFolder(folder.temporary)
+        try folder.refuseLinks(files)
+        let isClean = try files.status(of: folder.clean) != nil
+        if isClean { try files.remove(folder.clean) }
         var reason = given
-        if given != nil { try setAside(folder, dependencies.files) }
+        if given != nil { try setAside(folder, files) }
         let tables = try openTables(folder, dependencies, reason: &reason)
-        let store = DiskStore(context, lock: lock, tables: tables)
+        let store = DiskStore(context, files: files, lock: lock, tables: tables)
         do {
             try store.load()
         } catch {
             guard error.kind == .corrupt, given == nil else { throw error }
             reason = error
-            try setAside(folder, dependencies.files)
+            try setAside(folder, files)
             store.tables = try openTables(folder, dependencies, reason: &reason)
             try store.load()
         }
@@ -84,7 +87,7 @@ package final class DiskStore {
             for path in [folder.log, folder.index + "-shm", folder.index + "-journal", folder.setAside, folder.lock] {
                 try dependencies.files.keepPrivate(path)
             }
-            switch try DiskTables.open(folder.index, fault: dependencies.fault) {
+            switch try DiskTables.open(dependencies.files.databasePath(folder.index), fault: dependencies.fault) {
             case .ready(let tables, let isNew):
                 // Values without an index: the index was deleted, and is rebuilt like one that was set aside.
                 if isNew, reason == nil { reason = DiskCacheError(.corrupt, noIndex) }
@@ -107,9 +110,9 @@ package final class DiskStore {
         if try files.status(of: folder.index) != nil { try files.rename(folder.index, to: folder.setAside) }
     }
 
-    private init(_ context: Context, lock: DiskFolderLock, tables: DiskTables) {
+    private init(_ context: Context, files: any DiskFileSystem, lock: DiskFolderLock, tables: DiskTables) {
         folder = context.folder
-        files = context.dependencies.files
+        self.files = files
         shared = context.shared
         broadcast = context.broadcast
         configuration = context.configuration
@@ -196,7 +199,10 @@ extension DiskStore {
         }
         shared.setSeed(seed)
         let loaded = index
-        shared.state.withLock { $0.index = loaded }
+        shared.state.withLock { state in
+            state.index = loaded
+            state.files = files
+        }
     }
 
     private func loadSeed() throws(DiskCacheError) -> UInt64 {
@@ -292,13 +298,21 @@ extension DiskStore {
     private func readTrailer(
         of path: String, id: Int64
     ) throws(DiskCacheError) -> (DiskTrailer, DiskIndex.Location)? {
-        let descriptor = try files.open(path)
+        let descriptor: Int32
+        do throws(DiskCacheError) {
+            descriptor = try files.open(path)
+        } catch {
+            if error.isOfLink { return nil }
+            throw error
+        }
         defer { files.close(descriptor) }
         let status = try files.status(descriptor, path)
         func lastBytes(_ count: Int) throws(DiskCacheError) -> Data? {
             try read(descriptor, count: count, at: status.size - count, path: path)
         }
         guard let footer = try lastBytes(DiskTrailer.footerCount), let count = DiskTrailer.count(footer: footer),
+        // The index that would have named it is gone, and anybody can have put it there.
+        if status.isForeign { return nil }
             let trailer = try lastBytes(count).flatMap({ DiskTrailer($0) }), trailer.size == status.size - count
         else { return nil }
         let location = DiskIndex.Location(
