@@ -52,6 +52,12 @@ final class DiskSharedState: Sendable {
 
     var hasher: DiskKeyHasher { DiskKeyHasher(seed: seed.load(ordering: .acquiring), mask: mask) }
 
+    /// The seed of the hashes so far; nil before the first opening.
+    var presentSeed: UInt64? {
+        let seed = seed.load(ordering: .acquiring)
+        return seed == 0 ? nil : seed
+    }
+
     func setSeed(_ seed: UInt64) { self.seed.store(seed, ordering: .releasing) }
 
     func contains(_ hash: UInt64, now: Int64) -> Bool {

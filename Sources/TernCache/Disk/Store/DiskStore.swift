@@ -209,7 +209,8 @@ extension DiskStore {
         if let seed = try tables.database.number("SELECT value FROM facts WHERE name = 'seed'") {
             return UInt64(bitPattern: seed)
         }
-        let seed = UInt64.random(in: 1 ... .max)
+        // Commands that wait while a lost or damaged index is created anew have the hashes of the present seed.
+        let seed = shared.presentSeed ?? UInt64.random(in: 1 ... .max)
         try tables.database.prepare("INSERT INTO facts VALUES('seed', ?1)").run(Int64(bitPattern: seed))
         return seed
     }
@@ -310,9 +311,9 @@ extension DiskStore {
         func lastBytes(_ count: Int) throws(DiskCacheError) -> Data? {
             try read(descriptor, count: count, at: status.size - count, path: path)
         }
-        guard let footer = try lastBytes(DiskTrailer.footerCount), let count = DiskTrailer.count(footer: footer),
         // The index that would have named it is gone, and anybody can have put it there.
         if status.isForeign { return nil }
+        guard let footer = try lastBytes(DiskTrailer.footerCount), let count = DiskTrailer.count(footer: footer),
             let trailer = try lastBytes(count).flatMap({ DiskTrailer($0) }), trailer.size == status.size - count
         else { return nil }
         let location = DiskIndex.Location(
