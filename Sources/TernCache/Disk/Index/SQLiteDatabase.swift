@@ -39,6 +39,7 @@ package import Foundation
         // SQLite would delete the log by its name when it closes, even if another index has that name by then.
         var persists: Int32 = 1
         unsafe sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &persists)
+        try execute("PRAGMA trusted_schema = OFF")
     }
 
     deinit { unsafe sqlite3_close_v2(handle) }
