@@ -67,10 +67,18 @@ struct HTTPCacheCrashChild {
         while true {
             version += 1
             let path = "\(number)-\(version &* 7 % 12)"
+            if version % 4 == 0 {
+                // Its response is written while that to the next request of the same path arrives.
+                var earlier = try client.request(.get, path, headers: ["X-Version": "\(version)"])
+                record(in: journal, "B \(earlier.urlString) \(version)")
+                earlier.cache = .reload
+                _ = try await client.session.response(for: earlier)
+                version += 1
+            }
             var request = try client.request(.get, path, headers: ["X-Version": "\(version)"])
             record(in: journal, "B \(request.urlString) \(version)")
             // A reload replaces the response; a validation confirms some and replaces others.
-            request.cache = version % 3 == 0 ? .revalidate : .reload
+            request.cache = version % 3 == 0 && version % 4 != 1 ? .revalidate : .reload
             // A response that is collected is stored as a whole, and one that is read in pieces while it arrives.
             let head: ResponseHead
             if version % 5 < 2 {

@@ -20,6 +20,7 @@ final class BodyQueue: Sendable {
         var exchange: SharedExchange?
         /// The number of the write in `CacheState`.
         var number: UInt64?
+        var entry: CacheEntry?
     }
 
     private let writing = Lock(Writing())
@@ -38,6 +39,7 @@ final class BodyQueue: Sendable {
         Task {
             await queue.run(writer)
             let writing = queue.writing.withLock { $0 }
+            if let entry = writing.entry { report.store.endInsert(entry) }
             if let number = writing.number { report.cache.endWrite(number) }
             writing.exchange?.end(.stored)
         }
@@ -62,11 +64,16 @@ final class BodyQueue: Sendable {
     func commit(_ entry: CacheEntry, replacing: [CacheEntry]) {
         let exchange = report.beginWriting(entry)
         let number = report.cache.beginWrite()
-        writing.withLock { $0 = Writing(exchange: exchange, number: number) }
+        // Until the body can be read, a request must not get the response that this one outdates.
+        report.store.beginInsert(entry, body: nil, replacing: replacing, generation: generation)
+        writing.withLock { $0 = Writing(exchange: exchange, number: number, entry: entry) }
         let action = state.withLock { $0.end(.commit(entry, replacing: replacing)) }
         perform(action)
         // The store has failed before, and the task can have ended.
-        if !action.isEnd { report.cache.endWrite(number) }
+        if !action.isEnd {
+            report.store.endInsert(entry)
+            report.cache.endWrite(number)
+        }
     }
 
     /// Discards the body. If `reason` is nil, no report is made.

@@ -19,6 +19,11 @@ final class BodyRecording: BodyRecorder {
         var outdated: [CacheEntry] {
             if case .response(_, let replacing) = self { replacing } else { [] }
         }
+
+        /// The entry of a response that outdates those to earlier requests; nil for a part.
+        var entry: CacheEntry? {
+            if case .response(let entry, _) = self { entry } else { nil }
+        }
     }
 
     private enum Phase {
@@ -60,7 +65,8 @@ final class BodyRecording: BodyRecorder {
         report = StoringReport(
             trace: received.trace, cache: exchange.cache.shared, store: exchange.store,
             sender: received.forwarding.sender, variant: received.forwarding.key.variant, outdated: purpose.outdated,
-            offer: received.forwarding.offer)
+            own: purpose.entry, generation: received.generation, offer: received.forwarding.offer,
+            now: { [now = exchange.cache.configuration.now] in CacheTime(now()) })
         report.trace.finish(.arriving, isStored: false)
     }
 
@@ -195,9 +201,12 @@ final class BodyRecording: BodyRecorder {
         guard report.cache.reserve(body.count) else { return report.gaveUp(.storeBusy) }
         let writing = report.beginWriting(entry)
         let number = report.cache.beginWrite()
+        // The end of the reader can start a request for the response before the disk has it.
+        store.beginInsert(entry, body: body, replacing: replacing, generation: generation)
         // Ends with the write.
         Task {
             let isStored = await store.insert(entry, body: body, replacing: replacing, generation: generation)
+            store.endInsert(entry)
             report.cache.release(body.count)
             report.stored(entry, isStored)
             writing?.end(.stored)
@@ -237,8 +246,14 @@ struct StoringReport: Sendable {
     let variant: VarySelection
     /// The entries that the response outdates even if it cannot be stored itself.
     let outdated: [CacheEntry]
+    /// The entry of the response; nil for a part that is combined with a stored one.
+    let own: CacheEntry?
+    /// The number of the request.
+    let generation: UInt64
     /// Offers the response to other processes; nil if it is not for them.
     let offer: SharedOffer?
+    /// Returns the present time.
+    let now: @Sendable () -> CacheTime
 
     /// Begins the write of an entry that has arrived. Identical requests that come now wait for the write, also after a
     /// stream, whose reader they did not wait for. Returns nil if an identical request is under way.
@@ -264,6 +279,9 @@ struct StoringReport: Sendable {
             sender?.end(.notShared)
             return
         }
+        // Its length was not known before.
+        if reason == .bodyTooLarge, let own { cache.noteUnstorable(key(of: own), at: now()) }
+        if let own { store.outdateEarlier(than: own, generation: generation) }
         if let memory = store as? MemoryEntryStore {
             memory.removeNow(outdated)
             sender?.end(.notShared)

@@ -38,7 +38,7 @@ extension CacheExchange {
     struct Received: Sendable {
         let response: IncomingResponse
         let decision: CachePolicy.ResponseDecision
-        /// The number of invalidations when the request was sent.
+        /// The number of the request among all requests and invalidations of the store.
         let generation: UInt64
         let trace: TraceRecord
         let forwarding: Forwarding
@@ -65,7 +65,7 @@ extension CacheExchange {
         _ sent: Condition?, _ forwarding: Forwarding
     ) async throws(NetworkError) -> IncomingResponse {
         let (sender, entries) = (forwarding.sender, forwarding.entries)
-        let generation = store.generation
+        let generation = store.beginRequest()
         let began = MonotonicClock.nanoseconds()
         let response: IncomingResponse
         do throws(NetworkError) {
@@ -109,6 +109,7 @@ extension CacheExchange {
         case .passThrough(let outdated):
             sender?.end(.notShared)
             if !outdated.isEmpty { await discard(outdated) }
+            for entry in outdated { store.outdateEarlier(than: entry, generation: generation) }
             return deliver(received, outcome: decision.reason)
         }
     }
@@ -254,7 +255,7 @@ extension CacheExchange {
     private func update(
         _ received: Received, entries: [CacheEntry], answer: CacheAnswer?, removing removed: [CacheEntry] = []
     ) async throws(NetworkError) -> IncomingResponse {
-        await store.update(entries)
+        await store.update(entries, generation: received.generation)
         guard let answer else { return deliver(received, outcome: received.decision.reason) }
         let end = await received.response.readRest()
         let served = await serve(

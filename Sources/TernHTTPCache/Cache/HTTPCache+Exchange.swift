@@ -123,6 +123,7 @@ struct CacheExchange: Sendable {
         var retries = 0
         var lookUps = 0
         var hasAskedSecondLevel = false
+        var hasAwaitedWrites = false
         while true {
             let storedCount = cache.shared.storedCount
             let entries = await entries()
@@ -131,6 +132,13 @@ struct CacheExchange: Sendable {
             let sent: Condition?
             switch decision.action {
             case .refuse:
+                // A large response that has arrived cannot be read before it is written.
+                if !hasAwaitedWrites, store.isInserting(request.key) {
+                    hasAwaitedWrites = true
+                    exchange.register()
+                    await cache.shared.written()
+                    continue
+                }
                 throw exchange.error(
                     .notStored,
                     "no stored response can be used, and the request must not be sent: \(decision.reason.text)")
@@ -246,7 +254,7 @@ struct CacheExchange: Sendable {
     ) async throws(NetworkError) -> (isFilled: Bool, lease: SharedLease?) {
         exchange.register()
         let began = MonotonicClock.nanoseconds()
-        let generation = store.generation
+        let generation = store.beginRequest()
         let result = await shared.lookUp(request, id: cache.shared.nextID(), within: exchange.remainingTime)
         exchange = exchange.spending(.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began)))
         if exchange.isCancelled { throw exchange.wasCancelled }

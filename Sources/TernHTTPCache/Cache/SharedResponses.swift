@@ -123,7 +123,7 @@ final class SharedResponses: Sendable {
         let isStarted = uploads.start(Int(length)) { [self] in
             await upload(entry, as: key, from: store)
             // An invalidation while the response was on its way.
-            if store.generation != generation { await level.remove(key) }
+            if !store.isValid(entry, since: generation) { await level.remove(key) }
         }
         if isStarted { lease?.end() }
     }

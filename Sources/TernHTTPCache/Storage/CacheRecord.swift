@@ -90,7 +90,7 @@ struct CacheRecord: Sendable {
 
 extension CacheEntry {
     /// Returns whether the entry, which arrived later, answers each request that another one answers.
-    fileprivate func supersedes(_ other: CacheEntry) -> Bool {
+    func supersedes(_ other: CacheEntry) -> Bool {
         guard key == other.key, properties.credentials == other.properties.credentials, isWhole else { return false }
         // A response without `Vary` has one selection, without fields.
         let selections = Set(properties.selections)

@@ -32,6 +32,12 @@ final class DiskEntryStore: EntryStore {
 
     var generation: UInt64 { state.values.withLock { $0.log.generation } }
 
+    func beginRequest() -> UInt64 { state.values.withLock { $0.log.beginRequest() } }
+
+    func isValid(_ entry: CacheEntry, since generation: UInt64) -> Bool {
+        state.values.withLock { $0.log.allows(entry, since: generation) }
+    }
+
     // MARK: Keys and tags
 
     private static func recordKey(_ key: CacheKey) -> String { "head " + key.text }
@@ -88,7 +94,7 @@ final class DiskEntryStore: EntryStore {
         var entries: [CacheEntry] = []
         for key in state.values.withLock({ $0.search.keys(for: key) }) {
             guard let record = recordNow(key) else { return nil }
-            entries += record.entries
+            entries += state.values.withLock { $0.withPending(record.entries, of: key) }
         }
         return entries
     }
@@ -97,6 +103,7 @@ final class DiskEntryStore: EntryStore {
         let length = entry.properties.storedLength
         guard range.lowerBound >= 0, range.upperBound <= length else { return nil }
         if let body = entry.bodyBesideHead { return body.part(range, of: length) }
+        if let body = state.values.withLock({ $0.pending.body(of: entry.id) }) { return body.part(range, of: length) }
         guard case .inline(let data)? = recordNow(SearchRules.storageKey(of: entry))?.item(entry.id)?.body else {
             return nil
         }
@@ -122,7 +129,10 @@ final class DiskEntryStore: EntryStore {
     func entries(for key: CacheKey) async -> [CacheEntry] {
         var entries: [CacheEntry] = []
         await readRules(of: key)
-        for key in state.values.withLock({ $0.search.keys(for: key) }) { entries += await record(key).entries }
+        for key in state.values.withLock({ $0.search.keys(for: key) }) {
+            let stored = await record(key).entries
+            entries += state.values.withLock { $0.withPending(stored, of: key) }
+        }
         return entries
     }
 
@@ -230,13 +240,25 @@ final class DiskEntryStore: EntryStore {
         _ entry: CacheEntry, _ body: CacheRecord.Body, replacing: [CacheEntry], generation: UInt64
     ) async -> Bool {
         let key = SearchRules.storageKey(of: entry)
+        // Entries that a later request has confirmed stay.
+        let replacing = state.values.withLock { values in
+            replacing.filter { values.order.isLatest($0, sent: generation) }
+        }
         await remove(replacing.filter { SearchRules.storageKey(of: $0) != key })
         let item = CacheRecord.Item(entry: entry, body: body)
         let name = Self.recordKey(key)
         await state.lock(name)
         defer { state.unlock(name) }
         let change = await changeLocked(key) { [state] record in
-            guard state.values.withLock({ $0.log.allows(entry, since: generation) }) else { return nil }
+            // The order is that of the requests. A large body, and another response, may have taken longer to be written.
+            let isStorable = state.values.withLock { values in
+                guard values.isStorable(entry, sent: generation), !values.pending.isRemoved(entry.id) else {
+                    return false
+                }
+                values.order.record(entry, sent: generation)
+                return true
+            }
+            guard isStorable else { return nil }
             var removed = record.insert(item, replacing: replacing.map(\.id))
             // An invalidation of a group must reach each of its entries.
             while Self.tags(of: record.entries, under: key).count > Self.tagLimit {
@@ -274,10 +296,16 @@ final class DiskEntryStore: EntryStore {
         try? await cache.insert(record.encoded(), for: name, tags: [Self.partitionTag(entry.key.partition)])
     }
 
-    func update(_ entries: [CacheEntry]) async {
+    func update(_ entries: [CacheEntry], generation: UInt64) async {
         for entry in entries {
-            await change(SearchRules.storageKey(of: entry)) { record in
+            await change(SearchRules.storageKey(of: entry)) { [state] record in
                 guard record.item(entry.id) != nil else { return nil }
+                let isLatest = state.values.withLock { values in
+                    guard values.order.isLatest(entry, sent: generation) else { return false }
+                    values.order.record(entry, sent: generation)
+                    return true
+                }
+                guard isLatest else { return nil }
                 record.update([entry])
                 return []
             }
@@ -285,12 +313,38 @@ final class DiskEntryStore: EntryStore {
     }
 
     func remove(_ entries: [CacheEntry]) async {
+        state.values.withLock { values in
+            for entry in entries { values.pending.remove(entry.id) }
+        }
         for entry in entries {
             await change(SearchRules.storageKey(of: entry)) { record in
                 record.item(entry.id) == nil ? nil : record.remove([entry.id])
             }
         }
     }
+
+    // MARK: Responses that are being written
+
+    func beginInsert(_ entry: CacheEntry, body: Data?, replacing: [CacheEntry], generation: UInt64) {
+        // As it will be read from the disk, where cookies are not written.
+        let item = CacheRecord.Item(entry: entry, body: .separate)
+        let stored = CacheRecord([item]).withoutCookies.entries.first ?? entry
+        state.values.withLock { $0.pending.begin(stored, body: body, replacing: replacing, sent: generation) }
+    }
+
+    func endInsert(_ entry: CacheEntry) { state.values.withLock { $0.pending.end(entry.id) } }
+
+    func isInserting(_ key: CacheKey) -> Bool {
+        state.values.withLock { values in
+            !values.pending.isEmpty && values.search.keys(for: key).contains { values.pending.contains($0) }
+        }
+    }
+
+    func outdateEarlier(than entry: CacheEntry, generation: UInt64) {
+        state.values.withLock { $0.order.record(entry, sent: generation) }
+    }
+
+    // MARK: Records
 
     /// The result of a change of a record.
     private enum Change: Equatable {

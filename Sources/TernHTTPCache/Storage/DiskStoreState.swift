@@ -6,9 +6,22 @@ import TernConcurrency
 final class DiskStoreState: Sendable {
     struct Values {
         var log = InvalidationLog()
+        var order = StoringOrder()
+        var pending = PendingWrites()
         var search = SearchRules()
         /// The names of the records of rules that were read.
         var readRules: Set<String> = []
+
+        /// Returns whether the response to a request is stored: it was not invalidated, and no response to a later request is
+        /// known.
+        func isStorable(_ entry: CacheEntry, sent number: UInt64) -> Bool {
+            log.allows(entry, since: number) && order.isLatest(entry, sent: number)
+        }
+
+        /// Returns the stored entries of a key with those that are being written.
+        func withPending(_ stored: [CacheEntry], of key: CacheKey) -> [CacheEntry] {
+            pending.isEmpty ? stored : pending.applied(to: stored, of: key) { isStorable($0, sent: $1) }
+        }
 
         /// Records an invalidation of everything. The stored rules are removed too, so they are read and stored again.
         mutating func recordAll() {

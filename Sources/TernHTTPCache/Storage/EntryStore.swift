@@ -26,7 +26,8 @@ protocol EntryStore: Sendable {
 
     /// Stores an entry with its body in place of others. Returns whether it is stored.
     ///
-    /// Nothing is stored if the key was invalidated after `generation`.
+    /// Nothing is stored if the key was invalidated after `generation`, or if the response to a later request is known. Entries
+    /// that a later request has confirmed are not replaced.
     @discardableResult
     func insert(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) async -> Bool
 
@@ -42,8 +43,27 @@ protocol EntryStore: Sendable {
     /// The greatest size of a body in bytes.
     var entryLimit: Int { get }
 
-    /// Replaces the heads of entries; their bodies stay. Entries that are gone are ignored.
-    func update(_ entries: [CacheEntry]) async
+    /// Replaces the heads of entries; their bodies stay. Entries that are gone are ignored, and so are those of which a later
+    /// request than the one of `generation` has told more.
+    func update(_ entries: [CacheEntry], generation: UInt64) async
+
+    /// Lets look-ups find a response that has arrived and is about to be inserted, in place of those that it outdates. With a
+    /// nil body, they find none of them. The store of small bodies in memory needs no such time.
+    ///
+    /// `endInsert(_:)` follows the insert.
+    func beginInsert(_ entry: CacheEntry, body: Data?, replacing: [CacheEntry], generation: UInt64)
+
+    /// Ends the time that `beginInsert` began.
+    func endInsert(_ entry: CacheEntry)
+
+    /// Returns whether a response of a key is about to be inserted.
+    func isInserting(_ key: CacheKey) -> Bool
+
+    /// Records that a response outdates those to earlier requests although it is not stored itself.
+    func outdateEarlier(than entry: CacheEntry, generation: UInt64)
+
+    /// Returns whether an entry was not invalidated after `generation`.
+    func isValid(_ entry: CacheEntry, since generation: UInt64) -> Bool
 
     /// Removes entries.
     func remove(_ entries: [CacheEntry]) async
@@ -65,8 +85,18 @@ protocol EntryStore: Sendable {
     /// Returns whether look-ups find an entry by its `No-Vary-Search` rule. The number of rules is limited.
     func acceptsRule(of entry: CacheEntry) -> Bool
 
-    /// The number of invalidations so far. A response whose request was sent before one of its URL is not stored.
+    /// The number of requests and invalidations so far. A response whose request was sent before an invalidation of its URL is
+    /// not stored.
     var generation: UInt64 { get }
+
+    /// Begins a request, and returns its number, which is greater than all before.
+    func beginRequest() -> UInt64
+}
+
+extension EntryStore {
+    func beginInsert(_ entry: CacheEntry, body: Data?, replacing: [CacheEntry], generation: UInt64) {}
+    func endInsert(_ entry: CacheEntry) {}
+    func isInserting(_ key: CacheKey) -> Bool { false }
 }
 
 /// Writes the body of one entry in pieces, for one caller. Nothing of it can be read before `commit`.
@@ -123,8 +153,8 @@ final class DiskBodyWriter: BodyWriter {
     func abandon() async { await writer.withLock { $0.take() }?.abandon() }
 }
 
-/// Counts the invalidations, and knows the latest ones, so that a response that was requested before an invalidation is
-/// not stored after it.
+/// Counts the requests and the invalidations, and knows the latest invalidations, so that a response that was requested
+/// before an invalidation is not stored after it.
 struct InvalidationLog: Sendable {
     private enum Subject: Hashable {
         case url(CacheKey)
@@ -138,6 +168,12 @@ struct InvalidationLog: Sendable {
 
     /// The greatest number of URLs and groups that are known.
     private static let limit = 1_024
+
+    /// Begins a request. Returns its number.
+    mutating func beginRequest() -> UInt64 {
+        generation += 1
+        return generation
+    }
 
     mutating func record(_ invalidation: CacheInvalidation) {
         guard let own = invalidation.keys.first else { return }

@@ -14,6 +14,7 @@ import Foundation
 final class MemoryEntryStore: EntryStore {
     private struct State {
         var log = InvalidationLog()
+        var order = StoringOrder()
         var search = SearchRules()
         /// The trust policies of all entries so far.
         var trusts: Set<String> = [""]
@@ -30,6 +31,16 @@ final class MemoryEntryStore: EntryStore {
     }
 
     var generation: UInt64 { state.withLock { $0.log.generation } }
+
+    func beginRequest() -> UInt64 { state.withLock { $0.log.beginRequest() } }
+
+    func isValid(_ entry: CacheEntry, since generation: UInt64) -> Bool {
+        state.withLock { $0.log.allows(entry, since: generation) }
+    }
+
+    func outdateEarlier(than entry: CacheEntry, generation: UInt64) {
+        state.withLock { $0.order.record(entry, sent: generation) }
+    }
 
     /// The number of records.
     var count: Int { records.count }
@@ -64,11 +75,13 @@ final class MemoryEntryStore: EntryStore {
         guard body.count <= entryLimit, Int64(body.count) == entry.properties.storedLength else { return false }
         let key = SearchRules.storageKey(of: entry)
         return state.withLock { state in
-            guard state.log.allows(entry, since: generation) else {
+            let replacing = replacing.filter { state.order.isLatest($0, sent: generation) }
+            guard state.log.allows(entry, since: generation), state.order.isLatest(entry, sent: generation) else {
                 // The newer response outdates them all the same.
                 removeLocked(replacing)
                 return false
             }
+            state.order.record(entry, sent: generation)
             removeLocked(replacing.filter { SearchRules.storageKey(of: $0) != key })
             var record = records.value(for: key) ?? CacheRecord()
             _ = record.insert(
@@ -85,13 +98,14 @@ final class MemoryEntryStore: EntryStore {
 
     func bodyWriter(for entry: CacheEntry) -> (any BodyWriter)? { nil }
 
-    func update(_ entries: [CacheEntry]) async { updateNow(entries) }
+    func update(_ entries: [CacheEntry], generation: UInt64) async { updateNow(entries, generation: generation) }
 
-    func updateNow(_ entries: [CacheEntry]) {
-        state.withLock { _ in
-            for entry in entries {
+    func updateNow(_ entries: [CacheEntry], generation: UInt64) {
+        state.withLock { state in
+            for entry in entries where state.order.isLatest(entry, sent: generation) {
                 let key = SearchRules.storageKey(of: entry)
-                guard var record = records.value(for: key) else { continue }
+                guard var record = records.value(for: key), record.item(entry.id) != nil else { continue }
+                state.order.record(entry, sent: generation)
                 record.update([entry])
                 records.insert(record, for: key)
             }

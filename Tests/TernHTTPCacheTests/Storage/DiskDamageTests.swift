@@ -172,7 +172,7 @@ struct DiskDamageTests {
             await store.insert(entry, body: body, replacing: [], generation: 0)
             try await cache.remove("head " + key.text)
             #expect(await store.entries(for: key).isEmpty)
-            await store.update([entry])
+            await store.update([entry], generation: store.generation)
             #expect(await store.entries(for: key).isEmpty)
             await store.insert(entry, body: body, replacing: [], generation: 0)
             try await cache.remove("body 1")

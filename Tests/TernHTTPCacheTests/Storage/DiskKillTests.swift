@@ -18,7 +18,10 @@ struct DiskKillTests {
     /// The versions that a path can have after a kill.
     private struct Allowed {
         var acknowledged: Int?
-        var begun: Int?
+        var begun: Set<Int> = []
+
+        /// Returns whether a version is older than the acknowledged one. A confirmed response is not.
+        func outdates(_ version: Int) -> Bool { acknowledged.map { version < $0 } ?? false }
     }
 
     @Test func entriesAreWholeAndAcknowledgedOnesAreThereAfterAKill() async throws {
@@ -26,7 +29,7 @@ struct DiskKillTests {
             let journal = folder.path(percentEncoded: false) + ".journal"
             defer { unsafe unlink(journal) }
             let session = Session(configuration: .cached(.memory()) { $0.partition = "user" })
-            var (lost, torn, found, read, port) = (0, 0, 0, 0, 0)
+            var (lost, torn, old, found, read, port) = (0, 0, 0, 0, 0, 0)
             var allowed: [String: Allowed] = [:]
             for seed in 1...max(1, Self.kills) {
                 let child = try CrashProcess([folder.path(percentEncoded: false), journal, "\(seed)", "\(port)"])
@@ -55,15 +58,17 @@ struct DiskKillTests {
                             }
                         }
                     }
-                    let isThere = versions.contains { $0 == state.acknowledged || $0 == state.begun }
+                    let isThere = versions.contains { $0 == state.acknowledged || state.begun.contains($0) }
                     if state.acknowledged != nil, !isThere { lost += 1 }
-                    allowed[url] = Allowed(acknowledged: versions.max(), begun: nil)
+                    old += versions.filter { state.outdates($0) && !state.begun.contains($0) }.count
+                    allowed[url] = Allowed(acknowledged: versions.max())
                 }
                 try await cache.close()
             }
             print("HTTP cache: \(Self.kills) kills, \(found) entries found")
             #expect(lost == 0)
             #expect(torn == 0)
+            #expect(old == 0)
             #expect(found > 0)
         }
     }
@@ -89,8 +94,8 @@ struct DiskKillTests {
             guard words.count == 3, let version = Int(words[2]) else { continue }
             let url = String(words[1])
             switch words[0] {
-            case "B": allowed[url, default: Allowed()].begun = version
-            case "A": allowed[url] = Allowed(acknowledged: version, begun: nil)
+            case "B": allowed[url, default: Allowed()].begun.insert(version)
+            case "A": allowed[url] = Allowed(acknowledged: version)
             default: allowed[url] = Allowed()
             }
         }

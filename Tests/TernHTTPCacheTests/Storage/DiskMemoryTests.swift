@@ -56,7 +56,7 @@ struct DiskMemoryTests {
                 #expect(store.entriesNow(for: key)?.count == 1)
             }
             await insert()
-            await other.update([entry.changing { $0.headers["X"] = "2" }])
+            await other.update([entry.changing { $0.headers["X"] = "2" }], generation: other.generation)
             #expect(store.entriesNow(for: key)?.first?.headers["X"] == "2")
             await other.remove([entry])
             #expect(store.entriesNow(for: key)?.isEmpty == true)

@@ -73,7 +73,7 @@ import Foundation
             #expect(await store.insert(one, body: large, replacing: [], generation: 0))
             #expect(await store.body(of: one, range: 49_990..<50_000) == large[49_990...])
             let updated = one.changing { $0.headers["X"] = "new" }
-            await store.update([updated])
+            await store.update([updated], generation: store.generation)
             #expect(await store.entries(for: key()).first?.headers["X"] == "new")
             #expect(await store.body(of: one, range: 0..<50_000) == large)
         }
@@ -103,7 +103,7 @@ import Foundation
             #expect(await store.body(of: two, range: 0..<1) == nil)
             await store.remove([one])
             #expect(await store.entries(for: key()).map(\.id) == [3])
-            await store.update([one])
+            await store.update([one], generation: store.generation)
             #expect(await store.entries(for: key()).map(\.id) == [3])
         }
     }
@@ -255,7 +255,8 @@ import Foundation
                 let generation = store.generation
                 await withTaskGroup { group in
                     for number in 0..<4 {
-                        group.addTask { await store.update([one.changing { $0.headers["X"] = "\(number)" }]) }
+                        let update = one.changing { $0.headers["X"] = "\(number)" }
+                        group.addTask { await store.update([update], generation: generation) }
                     }
                     group.addTask {
                         if round % 2 == 0 {
@@ -338,7 +339,7 @@ import Foundation
             try await cache.close()
             #expect(await store.entries(for: key()).isEmpty)
             #expect(await !store.insert(entry(2, key()), body: body, replacing: [], generation: 0))
-            await store.update([entry(1, key())])
+            await store.update([entry(1, key())], generation: store.generation)
             await store.invalidate(CacheInvalidation(after: [:], to: key()))
             await store.removeAll(partition: "")
         }

@@ -162,7 +162,7 @@ final class CacheSimulator {
                 response.outcome = .incomplete
             }
         case .update(let updated, let answer):
-            store.updateNow(updated)
+            store.updateNow(updated, generation: generation)
             if let answer, var served = self.response(answer, reason: reason) {
                 served.forwarded = [fields]
                 served.outcome = decision.reason
