@@ -137,6 +137,19 @@ struct CacheRequest: Sendable {
     /// A Boolean value that indicates whether the caller asks on its own whether a response has changed.
     var isConditional: Bool { entityTags != nil || ifModifiedSince != nil }
 
+    /// Returns whether a request with the condition that validates an entry has no other condition of the caller: the caller
+    /// has none, or the same one.
+    func isConditional(onlyOn entry: CacheEntry) -> Bool {
+        let tags = headers.values(for: "If-None-Match")
+        if !tags.isEmpty {
+            guard tags.count == 1, let own = entry.validators.tag, tags[0].hasSameBytes(as: own.text) else {
+                return false
+            }
+        }
+        // The date of the entry takes the place of the caller's, except in a request for a range.
+        return ifModifiedSince == nil || range == nil && entry.validators.lastModified != nil
+    }
+
     /// Returns the fields that take the place of the request's own when it is sent: those of a condition, and the directive
     /// by which the caches on the way follow the choice of the caller, too (RFC 9111 §5.2.1).
     ///

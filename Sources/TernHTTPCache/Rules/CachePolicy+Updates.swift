@@ -75,9 +75,10 @@ extension CachePolicy {
             return newest { $0.validators.tag?.matchesWeakly(tag) == true }
         }
         if let time = validators.lastModifiedTime { return newest { $0.validators.lastModifiedTime == time } }
-        // Servers leave the entity tag out against RFC 9110 §15.4.5. With one stored response there is no doubt, unless the
-        // caller's own condition was sent beside that of the cache.
-        return entries.count == 1 && !request.isConditional ? entries : []
+        // Servers leave the entity tag out against RFC 9110 §15.4.5. With one stored response there is no doubt, unless another
+        // condition of the caller was sent beside that of the cache.
+        guard let only = entries.first, entries.count == 1, request.isConditional(onlyOn: only) else { return [] }
+        return entries
     }
 
     /// Returns an entry with the fields and times of a newer head (§3.2). With a request, the entry is also selected by

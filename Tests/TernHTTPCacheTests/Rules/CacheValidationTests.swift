@@ -261,6 +261,38 @@ import Testing
         #expect(response.body == "current")
     }
 
+    @Test(arguments: ["tag", "date", "both"])
+    func theCallersConditionThatIsTheCachesOwnCostsOneRequest(_ kind: String) throws {
+        let modified = cache.date(-1_000)
+        let stored: Headers =
+            kind == "date" ? ["Last-Modified": modified] : ["ETag": "\"a\"", "Last-Modified": modified]
+        try store(stored)
+        var condition: Headers = kind == "date" ? [:] : ["If-None-Match": "\"a\""]
+        if kind != "tag" { condition["If-Modified-Since"] = modified }
+        // Against RFC 9110 §15.4.5, without a validator.
+        let response = try cache.get(condition, OriginAnswer(304, ["Cache-Control": "max-age=100"]))
+        #expect(response.forwarded.count == 1)
+        #expect(response.status == 304 && response.body.isEmpty)
+        #expect(response.outcome == .validated)
+        // It has answered both: the entry is fresh.
+        let later = try cache.get(OriginAnswer(200, [:], "new"))
+        #expect(later.isCached && later.body == "stored")
+    }
+
+    @Test func anEarlierDateOfTheCallerGetsTheConfirmedResponse() throws {
+        try store(["Last-Modified": cache.date(-1_000)])
+        let response = try cache.get(["If-Modified-Since": cache.date(-5_000)], OriginAnswer(304))
+        #expect(response.forwarded.count == 1)
+        #expect(response.status == 200 && response.body == "stored")
+    }
+
+    @Test(arguments: ["\"b\"", "W/\"a\"", "\"a\", \"b\""])
+    func anotherConditionOfTheCallerLeavesADoubt(_ tags: String) throws {
+        try store(["ETag": "\"a\""])
+        let response = try cache.get(["If-None-Match": tags], OriginAnswer(304))
+        #expect(response.forwarded.count == 2)
+    }
+
     @Test func aConditionWithoutAStoredResponsePassesThrough() throws {
         let response = try cache.get(["If-None-Match": "\"a\""], OriginAnswer(304, ["ETag": "\"a\""]))
         #expect(response.status == 304)
