@@ -258,7 +258,11 @@ struct StoringReport: Sendable {
     /// Begins the write of an entry that has arrived. Identical requests that come now wait for the write, also after a
     /// stream, whose reader they did not wait for. Returns nil if an identical request is under way.
     func beginWriting(_ entry: CacheEntry) -> SharedExchange? {
-        cache.begin(SharingKey(key: entry.key, credentials: entry.properties.credentials, variant: variant))
+        cache.begin(key(of: entry))
+    }
+
+    private func key(of entry: CacheEntry) -> SharingKey {
+        SharingKey(key: entry.key, credentials: entry.properties.credentials, variant: variant)
     }
 
     /// Reports the result of an insert, which removes outdated entries by itself.
@@ -266,6 +270,7 @@ struct StoringReport: Sendable {
         trace.finish(isStored ? .stored : .storeFailed, isStored: isStored)
         if isStored {
             cache.countStored()
+            cache.noteStored(key(of: entry))
             offer?.make(entry, from: store)
         }
         sender?.end(isStored ? .stored : .notShared)
@@ -274,14 +279,14 @@ struct StoringReport: Sendable {
     /// Reports that nothing is stored, and removes outdated entries.
     func gaveUp(_ reason: CacheReason) {
         trace.finish(reason, isStored: false)
+        // Its length was not known before.
+        if reason == .bodyTooLarge, let own { cache.noteUnstorable(key(of: own), at: now()) }
+        if let own { store.outdateEarlier(than: own, generation: generation) }
         offer?.responses.discard(outdated)
         guard !outdated.isEmpty else {
             sender?.end(.notShared)
             return
         }
-        // Its length was not known before.
-        if reason == .bodyTooLarge, let own { cache.noteUnstorable(key(of: own), at: now()) }
-        if let own { store.outdateEarlier(than: own, generation: generation) }
         if let memory = store as? MemoryEntryStore {
             memory.removeNow(outdated)
             sender?.end(.notShared)

@@ -107,9 +107,10 @@ extension CacheExchange {
             await response.readRest()
             return try await send(nil, received.next)
         case .passThrough(let outdated):
+            noteUnstorable(forwarding)
             sender?.end(.notShared)
-            if !outdated.isEmpty { await discard(outdated) }
             for entry in outdated { store.outdateEarlier(than: entry, generation: generation) }
+            if !outdated.isEmpty { await discard(outdated) }
             return deliver(received, outcome: decision.reason)
         }
     }
@@ -127,11 +128,16 @@ extension CacheExchange {
                     after: self.head(of: head, since: began), to: request, sent: sent, entries: entries,
                     id: cache.shared.nextID())
                 let isTooLarge = (head.contentLength ?? 0) > Int64(store.entryLimit)
-                if case .passThrough = decision.action { sender?.end(.notShared) }
-                if case .store = decision.action, isTooLarge { sender?.end(.notShared) }
-                if case .combine(let combination) = decision.action, combination.obstacle != nil {
-                    sender?.end(.notShared)
-                }
+                let isShared =
+                    switch decision.action {
+                    case .passThrough: false
+                    case .store: !isTooLarge
+                    case .combine(let combination): combination.obstacle == nil
+                    default: true
+                    }
+                if isShared { return }
+                noteUnstorable(forwarding)
+                sender?.end(.notShared)
             }
         }
     }
@@ -204,6 +210,11 @@ extension CacheExchange {
         cache.secondLevel?.discard(entries)
     }
 
+    /// Notes that equal requests need not wait for a response like this one.
+    private func noteUnstorable(_ forwarding: Forwarding) {
+        if isSharable(forwarding.reason) { cache.shared.noteUnstorable(forwarding.key, at: cache.now) }
+    }
+
     // MARK: Storing
 
     /// Stores a response while it is delivered.
@@ -214,6 +225,7 @@ extension CacheExchange {
         do throws(NetworkError) {
             if let choice = try await exchange.storing(of: received.response.head) {
                 guard choice.isAllowed else {
+                    noteUnstorable(received.forwarding)
                     received.end(.notShared)
                     await discard(replacing)
                     return deliver(received, outcome: .policy)
@@ -236,6 +248,7 @@ extension CacheExchange {
         if exchange.deliversDecodedBodies { entry = entry.withoutCoding }
         if !store.acceptsRule(of: entry) { entry = entry.changing { $0.headers.remove("No-Vary-Search") } }
         if entry.properties.storedLength > store.entryLimit {
+            noteUnstorable(received.forwarding)
             received.end(.notShared)
             await discard(replacing)
             return deliver(received, outcome: .bodyTooLarge)

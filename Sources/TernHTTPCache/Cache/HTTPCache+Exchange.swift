@@ -165,7 +165,7 @@ struct CacheExchange: Sendable {
             }
             var role: SharingRole?
             let key = sharingKey(among: entries)
-            if isSharable(decision.reason) {
+            if isSharable(decision.reason), !cache.shared.isUnstorable(key, at: cache.now) {
                 if awaited.contains(key) {
                     role = cache.shared.begin(key).map { .sender($0) }
                 } else {
@@ -239,7 +239,7 @@ struct CacheExchange: Sendable {
     ///
     /// - Parameter amongProcesses: A Boolean value that indicates whether another process may have a newer response. That of a
     ///   stored one that must be validated can be the same.
-    private func isSharable(_ reason: CacheReason, amongProcesses: Bool = false) -> Bool {
+    func isSharable(_ reason: CacheReason, amongProcesses: Bool = false) -> Bool {
         guard request.key.method == "GET", request.range == nil, !request.isConditional else { return false }
         if amongProcesses { return [.nothingStored, .noVariant, .stale].contains(reason) }
         return [.nothingStored, .noVariant, .stale, .mustValidate, .partial].contains(reason)

@@ -1,9 +1,10 @@
 import Foundation
 import Tern
 import TernConcurrency
-import TernHTTPCache
 import TernTesting
 import Testing
+
+@testable import TernHTTPCache
 
 /// The wait of equal requests that are made at the same time, and its limits.
 @Suite("HTTP cache: equal requests", .timeLimit(.minutes(1)))
@@ -31,6 +32,84 @@ struct EqualRequestTests {
                 #expect(texts.count == 15)
                 await cached.finish()
             })
+    }
+
+    @Test(arguments: ["no-store", "too large", "too large, unknown length"])
+    func equalRequestsForAResponseThatWasNotStoredDoNotWait(kind: String) async throws {
+        let gate = LoopbackServer.Gate()
+        try await withCache(
+            cache: { $0.entryByteLimit = 100 },
+            handler: { exchange in
+                let isLater = exchange.number > 11
+                if (2...11).contains(exchange.number) { try exchange.wait(for: gate) }
+                let directive = kind == "no-store" && !isLater ? "no-store" : "max-age=60"
+                let text = String(repeating: "a", count: kind == "no-store" || isLater ? 10 : 200)
+                var headers = [("Cache-Control", directive)]
+                guard kind.hasSuffix("length"), !isLater else {
+                    return try exchange.respond(headers: headers, text: text)
+                }
+                headers.append(("Connection", "close"))
+                try exchange.writeHead(headers: headers)
+                try exchange.write(text)
+                exchange.close()
+            },
+            test: { cached in
+                _ = try await cached.get()
+                let others = (0..<10).map { _ in Task { try await cached.get().value.count } }
+                // All of them are sent before one is answered.
+                try await cached.server.wait { $0.requestsReceived == 11 }
+                #expect(cached.cache.shared.waitingRequests == 0)
+                gate.open()
+                for other in others { #expect(try await other.value > 0) }
+                // A stored response ends that: it answers the others.
+                _ = try await cached.get()
+                #expect(try await cached.get().cacheTrace?.source == .stored)
+                #expect(cached.requestCount == 12)
+                await cached.finish()
+            })
+    }
+
+    @Test func aResponseThatWasNotStoredIsForgottenAfterAWhile() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withCache(
+            handler: { exchange in
+                if exchange.number == 2 { try exchange.wait(for: gate) }
+                try exchange.respond(
+                    headers: [("Cache-Control", exchange.number == 1 ? "no-store" : "max-age=60")], text: "a")
+            },
+            test: { cached in
+                _ = try await cached.get()
+                cached.clock.advance(120)
+                let first = Task { try await cached.get().text }
+                try await cached.server.wait { $0.requestsReceived == 2 }
+                let second = Task { try await cached.get().text }
+                await cached.waitForWaiters(1)
+                gate.open()
+                #expect(try await first.value == "a")
+                #expect(try await second.value == "a")
+                #expect(cached.requestCount == 2)
+                await cached.finish()
+            })
+    }
+
+    @Test func theNumberOfResponsesThatAreKnownNotToBeStorableIsLimited() {
+        var responses = UnstorableResponses()
+        let selection = VarySelection(fields: [])
+        func key(_ number: Int) -> SharingKey {
+            SharingKey(key: .path("\(number)"), credentials: nil, variant: selection)
+        }
+        for number in 0...UnstorableResponses.limit {
+            responses.note(key(number), at: CacheTime(milliseconds: Int64(number)))
+        }
+        let now = CacheTime(milliseconds: 5_000)
+        #expect(!responses.contains(key(0), at: now))
+        #expect(responses.contains(key(1), at: now))
+        #expect(responses.contains(key(UnstorableResponses.limit), at: now))
+        responses.forget(key(1))
+        #expect(!responses.contains(key(1), at: now))
+        // After the time has passed, and before it has begun.
+        #expect(!responses.contains(key(2), at: CacheTime(milliseconds: 120_002)))
+        #expect(!responses.contains(key(2), at: CacheTime(milliseconds: 1)))
     }
 
     @Test(arguments: StoreKind.allCases)
