@@ -32,7 +32,7 @@ package struct NetworkExchange: Sendable {
     package var scopeOfCookies: CacheScope {
         let handlesCookies = prepared.request.cookies.map { $0.makeStore() != nil } ?? (registry.cookies != nil)
         guard handlesCookies, let cache = registry.cache else { return scope }
-        return cache.scope(of: prepared, sendsCookies: true)
+        return cache.scope(of: prepared, headers: headers, sendsCookies: true)
     }
     /// A digest of the request's own credentials; nil without any.
     package var credentials: String? { prepared.credentialDigest(with: sessionFields) }
@@ -61,7 +61,7 @@ package struct NetworkExchange: Sendable {
         sessionFields = prepared.presentSessionFields
         headers = prepared.fieldsAsSent(with: sessionFields)
         scope =
-            prepared.registry.cache?.scope(of: prepared, sendsCookies: sessionFields.cookies != nil)
+            prepared.registry.cache?.scope(of: prepared, headers: headers, sendsCookies: sessionFields.cookies != nil)
             ?? CacheScope(partition: "", trust: "")
     }
 

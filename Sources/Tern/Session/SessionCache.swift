@@ -43,13 +43,18 @@ struct SessionCache: Sendable {
 
     /// Returns the scope of the response to a request.
     ///
-    /// - Parameter sendsCookies: A Boolean value that indicates whether cookies of a store are sent with the request. The
-    ///   server knows no user of a store that has no cookies for it.
-    func scope(of request: PreparedRequest, sendsCookies: Bool) -> CacheScope {
+    /// - Parameters:
+    ///   - headers: The fields as they are sent.
+    ///   - sendsCookies: A Boolean value that indicates whether cookies of a store are sent with the request. The server knows
+    ///     no user of a store that has no cookies for it.
+    func scope(of request: PreparedRequest, headers: Headers, sendsCookies: Bool) -> CacheScope {
         let own = request.request
         let partition = sendsCookies && own.cookies == nil ? cookiePartition : partition
-        if own.hasNoExtras { return CacheScope(partition: partition.name, trust: trust) }
+        let host = own.target.otherHost(in: headers)
+        if own.hasNoExtras, host == nil { return CacheScope(partition: partition.name, trust: trust) }
         var fields: [String] = []
+        // The server answers for the host of the field, which may be another than that of the URL.
+        if let host { fields += ["host", host] }
         if let policy = own.trust { fields += ["trust"] + policy.cacheIdentity }
         if let path = own.unixSocketPath { fields += ["socket", path] }
         if sendsCookies, let store = own.cookies?.makeStore() {
@@ -82,6 +87,17 @@ struct SessionCache: Sendable {
         if let path = configuration.unixSocketPath { fields += ["socket", path] }
         for proxy in configuration.givenProxies { fields += ["proxy", "\(proxy)"] + configuration.givenExceptions }
         return fields.isEmpty ? "" : CachePartition.digest(fields)
+    }
+}
+
+extension Target {
+    /// Returns the value of `Host` in lower case if it names another host or port than the URL; nil if it does not, or without
+    /// the field.
+    func otherHost(in headers: Headers) -> String? {
+        guard let host = headers["Host"]?.lowercased() else { return nil }
+        // An origin always has the port.
+        let isSame = origin == "\(scheme)://\(host)" || origin == "\(scheme)://\(host):\(isSecure ? 443 : 80)"
+        return isSame ? nil : host
     }
 }
 
