@@ -109,6 +109,10 @@ extension Session.Configuration {
     /// can find its responses.
     package var hasPartitionOfProcess: Bool { partition == nil && isUserKnownOnlyLater }
 
+    /// A Boolean value that indicates whether a policy, an interceptor or a provider of credentials decides on the user of a
+    /// request when it is sent.
+    var hasUnknownUser: Bool { isUserKnownOnlyLater }
+
     /// A Boolean value that indicates whether other processes may use the responses to the session's requests: it sends no
     /// credentials, and reaches the servers that each session with the default settings reaches.
     package var allowsSharedResponses: Bool {

@@ -134,6 +134,35 @@ struct SessionFields: Sendable {
     }
 }
 
+/// The user as whom a session sends a request.
+package enum RequestUser: Sendable, Hashable {
+    /// The session adds neither cookies nor an authorization.
+    case nobody
+    /// A hash value of the cookies and the authorization that the session adds, valid in this process.
+    case fields(Int)
+    /// The user is known only when the request is sent.
+    case unknown
+}
+
+extension Session {
+    /// Returns the user as whom the session would send a request now.
+    package nonisolated func user(of request: Request) -> RequestUser {
+        if tasks.configuration.hasUnknownUser { return .unknown }
+        let sendsCookies = request.cookies.map { $0.makeStore() != nil } ?? (tasks.cookies != nil)
+        guard sendsCookies || tasks.hasCredentials || tasks.authorizations.hasAny else { return .nobody }
+        // A request that cannot be sent has no user.
+        guard let prepared = try? PreparedRequest(request, registry: tasks, delivery: .collected) else {
+            return .nobody
+        }
+        let fields = prepared.presentSessionFields
+        if fields.cookies == nil, fields.authorization == nil { return .nobody }
+        var hasher = Hasher()
+        hasher.combine(fields.cookies)
+        hasher.combine(fields.authorization?.credential.identity)
+        return .fields(hasher.finalize())
+    }
+}
+
 extension PreparedRequest {
     /// The fields that the session adds to the request now.
     var presentSessionFields: SessionFields {

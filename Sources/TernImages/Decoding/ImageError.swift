@@ -131,6 +131,9 @@ extension ImageError {
         }
     }
 
+    /// A Boolean value that indicates whether the server refused the request of this user (401 and 403).
+    var isRefusal: Bool { kind == .network && (network?.status).map { [401, 403].contains($0) } ?? false }
+
     /// Returns whether a status is permanent. 408, 425 and 429 ask for another attempt later (RFC 9110 §15.5.9, RFC
     /// 8470 §5.2, RFC 6585 §4).
     private static func isLasting(status: Int) -> Bool {

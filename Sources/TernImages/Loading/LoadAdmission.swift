@@ -261,11 +261,18 @@ struct ScrollDebouncer<Load: Equatable> {
 /// Remembers failures that would only repeat themselves, with a limited number and lifetime. Time is passed in.
 ///
 /// Only definite failures are kept, such as a status that refuses the request or bytes that are no image. Failures that the
-/// network may have caused are not.
+/// network may have caused are not. A refusal (401 and 403) is that of one user: it is kept with the cookies and credentials of
+/// its request.
 struct NegativeCache<Key: Hashable & Sendable>: Sendable {
     private let limit: Int
     private let lifetime: Duration
-    private var entries: [Key: (error: ImageError, until: Duration)] = [:]
+    private struct Entry {
+        let error: ImageError
+        let until: Duration
+        let user: ImageUser
+    }
+
+    private var entries: [Key: Entry] = [:]
 
     init(limit: Int, lifetime: Duration) {
         self.limit = limit
@@ -277,15 +284,21 @@ struct NegativeCache<Key: Hashable & Sendable>: Sendable {
     /// A Boolean value that indicates whether no failure is remembered. Without one, nobody needs to read the clock.
     var isEmpty: Bool { entries.isEmpty }
 
-    mutating func error(for key: Key, at now: Duration) -> ImageError? {
+    /// Returns the failure of a key; nil without one.
+    ///
+    /// - Parameter user: The user as whom the request would be sent now. Called for a refusal only.
+    mutating func error(for key: Key, at now: Duration, user: () -> ImageUser) -> ImageError? {
         guard let entry = entries[key] else { return nil }
-        if entry.until > now { return entry.error }
+        if entry.until > now, !entry.error.isRefusal || entry.user == user() { return entry.error }
         entries[key] = nil
         return nil
     }
 
-    mutating func record(_ error: ImageError, for key: Key, at now: Duration) {
-        guard lifetime > .zero, limit > 0, error.isRemembered else { return }
+    /// Remembers a failure.
+    ///
+    /// - Parameter user: The user as whom the request was sent.
+    mutating func record(_ error: ImageError, for key: Key, at now: Duration, user: ImageUser) {
+        guard lifetime > .zero, limit > 0, error.isRemembered, !error.isRefusal || user != .unknown else { return }
         if entries.count >= limit, entries[key] == nil {
             entries = entries.filter { $0.value.until > now }
             // Still full: the entry that expires first is removed.
@@ -293,12 +306,22 @@ struct NegativeCache<Key: Hashable & Sendable>: Sendable {
                 entries[first.key] = nil
             }
         }
-        entries[key] = (error, now + lifetime)
+        entries[key] = Entry(error: error, until: now + lifetime, user: user)
     }
 
     mutating func remove(_ key: Key) { entries[key] = nil }
 
     mutating func removeAll() { entries = [:] }
+}
+
+/// The user as whom a request is sent, as far as the session knows.
+enum ImageUser: Sendable, Hashable {
+    /// The session adds neither cookies nor an authorization.
+    case nobody
+    /// A hash value of the cookies and the authorization that the session adds.
+    case fields(Int)
+    /// A hook or an interceptor adds what distinguishes users.
+    case unknown
 }
 
 extension ImageRequest.Options {

@@ -136,6 +136,8 @@ final class LoadDataJob: LoadJob, Equatable {
     /// The steps of a load that had no task yet: its look-up and its fetch. The task takes them in place of its own.
     var lookUps = ImageTrace()
     var fetched: Result<ImageFetcher.Fetched, ImageError>?
+    /// The user as whom the last request was sent.
+    var user = ImageUser.unknown
     /// The last progress of the fetch, for later subscribers.
     private var progress: Session.Progress?
 

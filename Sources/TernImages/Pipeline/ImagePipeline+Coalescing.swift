@@ -85,8 +85,8 @@ extension ImagePipeline {
         _ key: EncodedLoadKey, for job: LoadImageJob, revalidating cachedFreshness: Freshness?,
         waiter: Waiter<Result<EncodedImage, ImageError>>?
     ) -> LoadDataJob {
-        if !failures.isEmpty, job.request.options.ignores(failures.error(for: key.source, at: now)) {
-            failures.remove(key.source)
+        if !failures.isEmpty, job.request.options.ignores(rememberedFailure(of: job.request)) {
+            failures.remove(sentKey(of: job.request))
         }
         let running = dataJobs[key]
         let input = running ?? makeDataJob(key, for: job, revalidating: cachedFreshness)
@@ -208,20 +208,43 @@ extension ImagePipeline {
         _ job: LoadImageJob, with result: Result<LoadedImage, ImageError>, isUnchanged: Bool = false
     ) {
         let delivered = delivered(result, of: job)
+        var others: [ImageTask] = []
         end(job).visit { subscriber in
             switch subscriber {
             case .job(let dependent): job.resume(dependent, with: result)
+            case .task(let task) where !answers(result, of: job.request, task.request): others.append(task)
             case .task(let task) where isUnchanged && task.current != nil: task.end(.success(nil))
             case .task(let task): task.end(delivered, callers: &outbox.callers)
             }
             if outbox.callers.count >= Outbox.callerLimit { resumeCallers() }
         }
         if !isInTurn { resumeCallers() }
+        // The first of them starts a load with its own request.
+        for task in others { subscribe(task, stale: nil) }
+    }
+
+    /// Returns whether a result of a load is one for another request that has joined it. A definite failure is one of the
+    /// request that was sent.
+    private func answers<Value>(
+        _ result: Result<Value, ImageError>, of sent: ImageRequest, _ request: ImageRequest
+    ) -> Bool {
+        guard case .failure(let error) = result else { return true }
+        return isFailure(error, of: sent, alsoOf: request)
     }
 
     /// Ends a load of encoded bytes, and passes its result to all subscribers.
     func finish(_ job: LoadDataJob, with result: Result<EncodedImage, ImageError>) {
-        end(job).visit { resume($0, of: job, with: result) }
+        end(job).visit { subscriber in
+            if case .job(let dependent) = subscriber, case .data(let input, let waiter)? = dependent.input,
+                input === job,
+                !answers(result, of: job.request, dependent.request)
+            {
+                // The first of them starts a load with its own request.
+                join(job.key, for: dependent, revalidating: job.cachedFreshness, waiter: waiter)
+            } else {
+                resume(subscriber, of: job, with: result)
+            }
+        }
     }
 
     /// Passes a result to an image load that waits for the bytes.

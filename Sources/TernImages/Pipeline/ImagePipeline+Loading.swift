@@ -39,9 +39,9 @@ extension ImagePipeline {
                 }
                 return finish(job, with: result)
             case .failure(let error):
-                // The load of the input image has recorded its own failure.
-                if job.processor == nil {
-                    recordFailure(error, of: job.key.imageKey.source, request: job.request)
+                // The load of the input image has recorded its own failure, and that of the bytes a refusal.
+                if job.processor == nil, !error.isRefusal {
+                    recordFailure(error, of: job.request, user: .unknown)
                 }
                 guard case .retry(let first) = job.subscribers.fail(isFinal: error.isFinal) else {
                     return finish(job, with: result)
@@ -274,7 +274,7 @@ extension ImagePipeline {
             }
             guard job.isRunning else { return }
             if case .failure(let error) = result {
-                recordFailure(error, of: job.key.source, request: job.request)
+                recordFailure(error, of: job.request, user: job.user)
                 if case .retry(let first) = job.subscribers.fail(isFinal: error.isFinal) {
                     job.chunks?.restart()
                     resume(first, of: job, with: result)
@@ -298,7 +298,7 @@ extension ImagePipeline {
             throw ImageError(
                 .notCached, "the image is not cached, and the request does not allow network access")
         }
-        if !failures.isEmpty, let error = failures.error(for: key.source, at: now) {
+        if let error = rememberedFailure(of: job.request) {
             throw ImageError(.failedBefore, "the load failed recently: \(error.message)", underlying: error)
         }
         var isReserved = false
@@ -346,6 +346,8 @@ extension ImagePipeline {
 
     private func makeFetch(for job: LoadDataJob) -> ImageFetch {
         let key = job.key
+        // Before it is sent: the cookies can change while it is on its way.
+        job.user = user(of: job.request)
         // The priority of this moment: it may have changed in the queue.
         return ImageFetch(
             request: job.request, key: key.source, cachedFreshness: job.cachedFreshness,

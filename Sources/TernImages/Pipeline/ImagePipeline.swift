@@ -230,7 +230,7 @@ public actor ImagePipeline {
     public func remove(_ request: ImageRequest) async throws(ImageError) {
         let key = key(of: request)
         memory.remove(key)
-        failures.remove(key.source)
+        failures.remove(sentKey(of: request))
         try await disk.remove(key)
         try await secondLevel.remove(key.source)
     }
@@ -254,9 +254,44 @@ public actor ImagePipeline {
     public func forgetFailures() { failures.removeAll() }
 
     nonisolated func key(of request: ImageRequest) -> ImageKey {
-        let partition = request.options.handlesCookies ? cookiePartition : partition
+        let partition = partition(of: request)
         guard let name = cacheKey?(request) else { return ImageKey(request, in: partition) }
         return ImageKey(request, source: SourceKey(named: name, request.source.request), in: partition)
+    }
+
+    private nonisolated func partition(of request: ImageRequest) -> CachePartition {
+        request.options.handlesCookies ? cookiePartition : partition
+    }
+
+    /// Returns the key of what is sent for an image. Requests for one image by `hooks.cacheKey` can differ in it, and one of
+    /// them can fail where another succeeds: the signature of its URL has expired.
+    nonisolated func sentKey(of request: ImageRequest) -> SourceKey {
+        cacheKey == nil ? key(of: request).source : ImageKey(request, in: partition(of: request)).source
+    }
+
+    /// Returns whether the failure of a request that was sent is also that of another one, which has joined its load. A definite
+    /// failure says nothing about a request that differs in what is sent.
+    nonisolated func isFailure(_ error: ImageError, of sent: ImageRequest, alsoOf request: ImageRequest) -> Bool {
+        let isDefinite = error.isRemembered || error.kind == .failedBefore
+        return cacheKey == nil || !isDefinite || sentKey(of: sent) == sentKey(of: request)
+    }
+
+    /// Returns the user as whom a request would be sent now.
+    func user(of request: ImageRequest) -> ImageUser {
+        guard var sent = request.source.request else { return .nobody }
+        if configuration.hooks.prepare != nil { return .unknown }
+        if !request.options.handlesCookies, sent.cookies == nil { sent.cookies = CookieUse.none }
+        switch configuration.session.user(of: sent) {
+        case .nobody: return .nobody
+        case .fields(let hash): return .fields(hash)
+        case .unknown: return .unknown
+        }
+    }
+
+    /// Returns the remembered failure of a request; nil without one.
+    func rememberedFailure(of request: ImageRequest) -> ImageError? {
+        if failures.isEmpty { return nil }
+        return failures.error(for: sentKey(of: request), at: now) { user(of: request) }
     }
 
     /// Returns a Boolean value that indicates whether two requests are one load, shown in one way.
@@ -272,9 +307,11 @@ public actor ImagePipeline {
 
     /// Remembers a failure that would only repeat itself. Files and closures are exempt: they cost no network, and the program
     /// may have repaired them.
-    func recordFailure(_ error: ImageError, of source: SourceKey, request: ImageRequest) {
+    ///
+    /// - Parameter user: The user as whom the request was sent.
+    func recordFailure(_ error: ImageError, of request: ImageRequest, user: ImageUser) {
         guard error.isRemembered, request.source.request != nil else { return }
-        failures.record(error, for: source, at: now)
+        failures.record(error, for: sentKey(of: request), at: now, user: user)
         watchNetwork()
     }
 

@@ -99,14 +99,14 @@ import Testing
 
     @Test func aFailureIsKnownForItsLifetime() {
         var cache = NegativeCache<String>(limit: 10, lifetime: .seconds(60))
-        cache.record(missing, for: "a", at: .zero)
-        #expect(cache.error(for: "a", at: .seconds(59)) == missing)
-        #expect(cache.error(for: "b", at: .zero) == nil)
-        #expect(cache.error(for: "a", at: .seconds(60)) == nil)
+        cache.record(missing, for: "a", at: .zero, user: .nobody)
+        #expect(cache.error(for: "a", at: .seconds(59), user: { .nobody }) == missing)
+        #expect(cache.error(for: "b", at: .zero, user: { .nobody }) == nil)
+        #expect(cache.error(for: "a", at: .seconds(60), user: { .nobody }) == nil)
         #expect(cache.count == 0)
-        cache.record(missing, for: "a", at: .zero)
+        cache.record(missing, for: "a", at: .zero, user: .nobody)
         cache.remove("a")
-        #expect(cache.error(for: "a", at: .zero) == nil)
+        #expect(cache.error(for: "a", at: .zero, user: { .nobody }) == nil)
     }
 
     @Test func onlyDefiniteFailuresAreRemembered() {
@@ -116,22 +116,40 @@ import Testing
             .notCached,
             .network,
         ]
-        for kind in passing { cache.record(ImageError(kind, ""), for: kind.rawValue, at: .zero) }
+        for kind in passing { cache.record(ImageError(kind, ""), for: kind.rawValue, at: .zero, user: .nobody) }
         #expect(cache.count == 0)
         var never = NegativeCache<String>(limit: 10, lifetime: .zero)
-        never.record(missing, for: "a", at: .zero)
+        never.record(missing, for: "a", at: .zero, user: .nobody)
         #expect(never.count == 0)
+    }
+
+    @Test func aRefusalIsThatOfOneUser() throws {
+        var cache = NegativeCache<String>(limit: 10, lifetime: .seconds(60))
+        let request = try Request(.get, "https://a.example/1.png")
+        let head = ResponseHead(status: 403, headers: [:])
+        let network = NetworkError(TransferFailure(.status, "403"), request: request, response: head)
+        let refusal = ImageError(.network, "403", underlying: network)
+        cache.record(refusal, for: "a", at: .zero, user: .fields(1))
+        #expect(cache.error(for: "a", at: .zero, user: { .fields(1) }) == refusal)
+        // Not the same user any more: it is forgotten.
+        #expect(cache.error(for: "a", at: .zero, user: { .fields(2) }) == nil)
+        #expect(cache.count == 0)
+        cache.record(refusal, for: "a", at: .zero, user: .unknown)
+        #expect(cache.count == 0)
+        // Another failure is that of all users.
+        cache.record(missing, for: "a", at: .zero, user: .fields(1))
+        #expect(cache.error(for: "a", at: .zero, user: { .fields(2) }) == missing)
     }
 
     @Test func theOldestFailureIsEvictedAtTheLimit() {
         var cache = NegativeCache<Int>(limit: 10, lifetime: .seconds(60))
         for number in 0..<1_000 {
-            cache.record(missing, for: number, at: .seconds(number))
+            cache.record(missing, for: number, at: .seconds(number), user: .nobody)
             #expect(cache.count <= 10)
-            #expect(cache.error(for: number, at: .seconds(number)) != nil)
+            #expect(cache.error(for: number, at: .seconds(number), user: { .nobody }) != nil)
         }
-        #expect(cache.error(for: 990, at: .seconds(999)) != nil)
-        #expect(cache.error(for: 989, at: .seconds(999)) == nil)
+        #expect(cache.error(for: 990, at: .seconds(999), user: { .nobody }) != nil)
+        #expect(cache.error(for: 989, at: .seconds(999), user: { .nobody }) == nil)
         cache.removeAll()
         #expect(cache.count == 0)
     }

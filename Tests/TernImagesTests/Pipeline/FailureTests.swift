@@ -45,6 +45,71 @@ import Foundation
         #expect(kit.stub.calls.count == 2)
     }
 
+    /// A server whose URLs have a signature, which expires, and a pipeline that names pictures without it.
+    private func signed(_ picture: Data, gate: LoopbackServer.Gate? = nil) -> PipelineKit {
+        PipelineKit(
+            StubTransport { call in
+                if let gate, call.query == "sign=old" { try await gate.wait() }
+                return call.query == "sign=new" ? .data(picture) : .status(403)
+            }
+        ) { $0.hooks.cacheKey = { $0.source.request?.urlString.components(separatedBy: "?").first } }
+    }
+
+    @Test func aRefusedURLDoesNotAnswerForAnotherOneOfTheSameImage() async throws {
+        let kit = signed(try Pictures.png())
+        let old = ImageRequest(try url("https://a.example/1.png?sign=old"))
+        #expect(await kit.pipeline.failure(of: old)?.kind == .network)
+        #expect(await kit.pipeline.failure(of: old)?.kind == .failedBefore)
+        _ = try await kit.pipeline.image(from: try url("https://a.example/1.png?sign=new"))
+        #expect(kit.stub.calls.map(\.query) == ["sign=old", "sign=new"])
+        // The name is that of one image: it is in memory for both now.
+        _ = try await kit.pipeline.image(from: old)
+    }
+
+    @Test(arguments: [false, true]) func aRefusedURLDoesNotFailTheTasksThatHaveJoinedItsLoad(
+        otherSize: Bool
+    ) async throws {
+        let gate = LoopbackServer.Gate()
+        let kit = signed(try Pictures.png(), gate: gate)
+        let old = kit.pipeline.task(for: ImageRequest(try url("https://a.example/1.png?sign=old")))
+        await kit.pipeline.waitForMessages()
+        var request = ImageRequest(try url("https://a.example/1.png?sign=new"))
+        if otherSize { request.targetSize = PixelSize(width: 2, height: 2) }
+        let (new, same) = (kit.pipeline.task(for: request), kit.pipeline.task(for: request))
+        await kit.pipeline.waitForMessages()
+        gate.open()
+        await #expect(throws: ImageError.self) { _ = try await old.image }
+        _ = try await new.image
+        _ = try await same.image
+        #expect(kit.stub.calls.map(\.query) == ["sign=old", "sign=new"])
+        await kit.expectNothingLeft()
+    }
+
+    @Test func aRefusalIsForgottenWhenTheCookiesChange() async throws {
+        let picture = try Pictures.png()
+        let stub = StubTransport { call in
+            if call.path == "/login" { return .status(204, headers: ["Set-Cookie": "id=7; Path=/"]) }
+            return call.headers["Cookie"] == nil ? .status(403) : .data(picture)
+        }
+        var configuration = Session.Configuration()
+        configuration.cookies = .separate
+        let session = Session(configuration: configuration, stub: stub)
+        let kit = PipelineKit(stub) { $0.session = session }
+        var request = ImageRequest(try url("https://a.example/1.png"))
+        request.options.handlesCookies = true
+        #expect(await kit.pipeline.failure(of: request)?.kind == .network)
+        #expect(await kit.pipeline.failure(of: request)?.kind == .failedBefore)
+        _ = try await session.response(for: try Request(.get, "https://a.example/login"))
+        _ = try await kit.pipeline.image(from: request)
+        #expect(stub.calls.map(\.path) == ["/1.png", "/login", "/1.png"])
+    }
+
+    @Test func aRefusalOfAnUnknownUserIsNotRemembered() async throws {
+        let kit = PipelineKit(StubTransport { _ in .status(403) }) { $0.hooks.prepare = { $0 } }
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        for _ in 0..<2 { #expect(await kit.pipeline.failure(of: request)?.kind == .network) }
+    }
+
     @Test func aLifetimeOfZeroRemembersNoFailure() async throws {
         let kit = PipelineKit(StubTransport { _ in .status(404) }) { $0.failureLifetime = .zero }
         let request = ImageRequest(try url("https://a.example/1.png"))
