@@ -139,6 +139,17 @@ package struct NetworkExchange: Sendable {
         try await registry.clock.sleepWithoutDescriptor(for: duration)
     }
 
+    /// Lets the task of another exchange take part in this one, for whose response it waits: this one gets its priority if
+    /// that is higher, and the other one sees the progress of this one.
+    ///
+    /// - Returns: A function that ends the second.
+    package func isJoined(by other: NetworkExchange) -> @Sendable () -> Void {
+        let (record, joining) = (execution.record, other.execution.record)
+        if record.priority < joining.priority { record.priority = joining.priority }
+        record.meter.addFollower(joining.meter)
+        return { record.meter.removeFollower(joining.meter) }
+    }
+
     package var isCancelled: Bool { execution.record.isCancelled }
 
     /// The limit on the whole task, less the time that earlier requests of it have used; nil for none.

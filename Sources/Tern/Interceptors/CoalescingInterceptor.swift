@@ -15,21 +15,32 @@ import TernConcurrency
 ///   those included that the session adds, or in the user information of their URLs, in `cache` or in `timeouts`, or if they
 ///   belong to different sessions. Place an interceptor that adds credentials before this one: fields that are added later
 ///   do not keep requests apart.
-/// - A failure is shared like a response. Cancelling one task ends that task only. If it had sent the request, one of
-///   the others sends it again.
-/// - The running request takes over the highest priority of those that wait for it. A shared response has no metrics of
-///   its own.
+/// - Each task keeps its own cancellation, time limit, label and pause. Cancelling one task ends that task only, and the
+///   request goes on as long as another waits for it, also if the task that sent it is cancelled or paused. The total time
+///   limit of a waiting task counts from its own beginning. If the request fails because of the limit of the task that sent
+///   it, one of the others sends it again, with the time that it has left.
+/// - Any other failure is shared like a response.
+/// - The running request has the highest priority of those that wait for it. Each waiting task sees its progress. A shared
+///   response has no metrics of its own.
 public final class CoalescingInterceptor: Interceptor {
     private enum Outcome: Sendable {
         case reply(Reply)
         case failed(any Error)
-        /// The request before was cancelled: send the request.
-        case send
+        /// The request before was cancelled, or its own time has passed: send the request.
+        case send(number: UInt64)
+        case timedOut
         case cancelled
     }
 
+    private struct Waiting: Sendable {
+        let waiter: Waiter<Outcome>
+        let task: TaskRecord
+    }
+
+    private typealias Requests = SharedRequests<CoalescingKey, TaskRecord, Waiting>
+
     private let ignoredHeaders: [String]
-    private let running = Lock(SharedRequests<CoalescingKey, AnySessionTask, Waiter<Outcome>>())
+    private let running = Lock(Requests())
 
     /// - Parameter ignoredHeaders: The names of headers that differ between requests without changing the response,
     ///   besides those of tracing (`traceparent`, `X-Request-ID` and similar). Credentials cannot be ignored.
@@ -38,24 +49,70 @@ public final class CoalescingInterceptor: Interceptor {
     /// Sends the request, or waits for the response to one that is already running.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         guard let key = key(of: request, next.prepared) else { return try await next(request) }
-        let waiter = Waiter<Outcome>()
-        switch running.withLock({ $0.join(key, as: next.task, waiter) }) {
-        case .send:
-            return try await send(request, for: key, next: next)
-        case .wait(let sender):
-            if sender.priority < request.priority { sender.priority = request.priority }
+        let waiting = Waiting(waiter: Waiter(), task: next.task.record)
+        let began = MonotonicClock.nanoseconds()
+        let sender: TaskRecord
+        switch running.withLock({ $0.join(key, as: next.task.record, waiting, priority: request.priority) }) {
+        case .send(let number): return try await send(request, as: number, for: key, next: next)
+        case .wait(let other): sender = other
         }
-        switch await waiter.wait(cancelled: .cancelled) {
+        if sender.priority < request.priority { sender.priority = request.priority }
+        // The task that sent the request can be paused.
+        sender.continueForOthers()
+        sender.meter.addFollower(next.task.record.meter)
+        defer { sender.meter.removeFollower(next.task.record.meter) }
+        switch await wait(waiting, for: key, of: request, next) {
         case .reply(let reply):
             return reply
         case .failed(let error):
             throw error
-        case .send:
-            running.withLock { $0.setSender(of: key, to: next.task) }
-            return try await send(request, for: key, next: next)
+        case .send(let number):
+            let others = running.withLock {
+                $0.setSender(of: key, number, to: next.task.record, priority: request.priority)
+            }
+            for other in others { next.task.record.meter.addFollower(other.task.meter) }
+            var request = request
+            request.timeouts.spent += .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began))
+            return try await send(request, as: number, for: key, next: next)
+        case .timedOut:
+            let reason = "the total time limit passed while the request waited for an identical request"
+            throw NetworkError(TransferFailure(.totalTimedOut, reason), request: request)
         case .cancelled:
-            running.withLock { running in running.leave(key) { $0 === waiter } }
             throw NetworkError(.cancelled, request: request)
+        }
+    }
+
+    /// Waits for the running request, within the total time limit of the waiting one.
+    private func wait(
+        _ waiting: Waiting, for key: CoalescingKey, of request: Request, _ next: Next
+    ) async -> Outcome {
+        let registry = next.prepared.registry
+        let timeouts = request.timeouts(in: registry.configuration.timeouts)
+        let timer = timeouts.total.map { total in
+            // Owned and cancelled here.
+            Task { [self] in
+                // An error means that the wait ended in time.
+                guard (try? await registry.clock.sleepWithoutDescriptor(for: max(.zero, total - timeouts.spent))) != nil
+                else { return }
+                leave(waiting, of: key, .timedOut)
+            }
+        }
+        defer { timer?.cancel() }
+        return await waiting.waiter.wait(onCancel: { leave(waiting, of: key, .cancelled) })
+    }
+
+    /// Ends the wait of a task by itself. The request goes on for the others, and ends with the last of them.
+    private func leave(_ waiting: Waiting, of key: CoalescingKey, _ outcome: Outcome) {
+        guard waiting.waiter.resume(returning: outcome) else { return }
+        perform(running.withLock { $0.leave(key) { $0.waiter === waiting.waiter } })
+    }
+
+    private func perform(_ action: Requests.LeaveAction) {
+        switch action {
+        case .none: break
+        // Another priority is that of a change by the caller.
+        case .lower(let sender, let old, let new): if sender.priority == old { sender.priority = new }
+        case .cancel(let sender): sender.cancelWork()
         }
     }
 
@@ -67,25 +124,42 @@ public final class CoalescingInterceptor: Interceptor {
             acceptedTypes: prepared.acceptedTypes, session: prepared.registry.sessionID)
     }
 
-    private func send(_ request: Request, for key: CoalescingKey, next: Next) async throws -> Reply {
+    private func send(
+        _ request: Request, as number: UInt64, for key: CoalescingKey, next: Next
+    ) async throws -> Reply {
+        let record = next.task.record
+        record.setSharing(
+            TaskSharing {
+                self.running.withLock { $0.hasWaiters(key, number) }
+            } leave: {
+                guard let action = self.running.withLock({ $0.leaveAsSender(key, number) }) else { return false }
+                self.perform(action)
+                return true
+            })
+        defer { record.setSharing(nil) }
         do {
             let reply = try await next(request)
-            finish(key, with: .reply(Reply(sharing: reply)))
+            finish(key, number, with: .reply(Reply(sharing: reply)))
             return reply
         } catch {
-            if error.isCancelled { resend(key) } else { finish(key, with: .failed(error)) }
+            // Its cancellation and its time limit are those of this task alone.
+            if error.isCancelled || error.kind == .totalTimedOut {
+                resend(key, number)
+            } else {
+                finish(key, number, with: .failed(error))
+            }
             throw error
         }
     }
 
-    private func finish(_ key: CoalescingKey, with outcome: Outcome) {
-        for waiter in running.withLock({ $0.finish(key) }) { waiter.resume(returning: outcome) }
+    private func finish(_ key: CoalescingKey, _ number: UInt64, with outcome: Outcome) {
+        for waiting in running.withLock({ $0.finish(key, number) }) { waiting.waiter.resume(returning: outcome) }
     }
 
-    /// Asks the first waiter that is not cancelled to send the request.
-    private func resend(_ key: CoalescingKey) {
-        while let nextSender = running.withLock({ $0.nextSender(key) }) {
-            if nextSender.resume(returning: .send) { return }
+    /// Asks the first task that still waits to send the request.
+    private func resend(_ key: CoalescingKey, _ number: UInt64) {
+        while let next = running.withLock({ $0.nextSender(key, number) }) {
+            if next.waiter.resume(returning: .send(number: number)) { return }
         }
     }
 }
@@ -164,55 +238,4 @@ extension Request {
 extension CoalescingKey: CustomStringConvertible {
     /// The method and the URL, without secrets.
     package var description: String { "\(method) \(target)" }
-}
-
-/// Records which request is sent for each key, and which requests wait for it. The sender is one of the callers, and a
-/// waiter takes its place if it is cancelled; `LoadTable` of TernImages decides for loads that no caller performs.
-struct SharedRequests<Key: Hashable, Sender, Waiter> {
-    private struct SharedRequest {
-        var sender: Sender
-        var waiters: [Waiter] = []
-    }
-
-    private var running: [Key: SharedRequest] = [:]
-
-    enum JoinDecision {
-        /// No request of this key is running: send it.
-        case send
-        /// A request of this key is running: wait for it.
-        case wait(sender: Sender)
-    }
-
-    /// A Boolean value that indicates whether no request is running. For tests only.
-    var isEmpty: Bool { running.isEmpty }
-
-    mutating func join(_ key: Key, as sender: Sender, _ waiter: Waiter) -> JoinDecision {
-        guard let shared = running[key] else {
-            running[key] = SharedRequest(sender: sender)
-            return .send
-        }
-        running[key]?.waiters.append(waiter)
-        return .wait(sender: shared.sender)
-    }
-
-    mutating func leave(_ key: Key, where condition: (Waiter) -> Bool) {
-        running[key]?.waiters.removeAll(where: condition)
-    }
-
-    /// Removes the key of a request that has a response, and returns the waiters that receive it.
-    mutating func finish(_ key: Key) -> [Waiter] { running.removeValue(forKey: key)?.waiters ?? [] }
-
-    /// Returns the waiter that sends the request next, after the running one was cancelled; nil if none waits.
-    mutating func nextSender(_ key: Key) -> Waiter? {
-        guard var shared = running[key] else { return nil }
-        guard !shared.waiters.isEmpty else {
-            running[key] = nil
-            return nil
-        }
-        let nextSender = shared.waiters.removeFirst()
-        running[key] = shared
-        return nextSender
-    }
-
-    mutating func setSender(of key: Key, to sender: Sender) { running[key]?.sender = sender }
 }

@@ -84,8 +84,46 @@ package final class ProgressMeter: Sendable {
         if update(sent: sent, of: sentTotal, received: received, of: receivedTotal) { publish() }
     }
 
+    // MARK: Tasks that wait for the same bytes
+
+    /// Copies the present and all later numbers of the response to the meter of a task that waits for the same bytes. The two
+    /// tasks need not end together.
+    func addFollower(_ meter: ProgressMeter) {
+        let earlierAttempts = meter.attempt - attempt
+        followers.withLock { $0.append(Follower(meter: meter, earlierAttempts: earlierAttempts)) }
+        isWatched.store(true, ordering: .sequentiallyConsistent)
+        publish()
+    }
+
+    /// Ends that.
+    func removeFollower(_ meter: ProgressMeter) { followers.withLock { $0.removeAll { $0.meter === meter } } }
+
+    private struct Follower {
+        weak var meter: ProgressMeter?
+        /// The number of attempts that the other task made before, less those of this one.
+        let earlierAttempts: Int
+    }
+
+    /// Empty for all but tasks that others wait for.
+    private let followers = Lock<[Follower]>([])
+
+    private func publishToFollowers() {
+        let followers = followers.withLock { $0 }
+        if followers.isEmpty { return }
+        let progress = numbers(.download)
+        for follower in followers {
+            guard let meter = follower.meter, !meter.isFinished.load(ordering: .relaxed) else { continue }
+            meter.attempts.store(max(1, progress.attempt + follower.earlierAttempts), ordering: .relaxed)
+            meter.store(sent: 0, of: nil, received: progress.completedBytes, of: progress.totalBytes)
+        }
+    }
+
+    /// The number of the present attempt, from 1.
+    private var attempt: Int { max(1, attempts.load(ordering: .relaxed)) }
+
     /// Publishes the numbers to the streams.
     package func publish() {
+        publishToFollowers()
         // Either this sees the streams, or the new stream sees the numbers that were stored before.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         guard let channels = channels.load() else { return }
@@ -130,7 +168,7 @@ package final class ProgressMeter: Sendable {
     /// Sets the offset at which a resumed download starts. An offset below the one before begins a new attempt.
     package func startDownload(at offset: Int64) {
         if self.offset.exchange(offset, ordering: .relaxed) > offset {
-            attempts.store(max(1, attempts.load(ordering: .relaxed)) + 1, ordering: .relaxed)
+            attempts.store(attempt + 1, ordering: .relaxed)
         }
         // Streams that exist already saw 0 bytes. The bytes up to the offset must not count as throughput.
         channels.load()?.rates.withLock { $0.download.reset() }
@@ -177,7 +215,7 @@ package final class ProgressMeter: Sendable {
         return Session.Progress(
             completedBytes: Session.Progress.sum(completed, offset),
             totalBytes: total == Self.unknown ? nil : Session.Progress.sum(total, offset),
-            isFinished: isFinished, attempt: max(1, attempts.load(ordering: .relaxed)))
+            isFinished: isFinished, attempt: attempt)
     }
 
     private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {

@@ -146,6 +146,9 @@ package protocol TaskResult: AnyObject, Sendable {
 
     /// The value; nil before its delivery, and for an error.
     var deliveredValue: (any Sendable)? { get }
+
+    /// Delivers an error. Later calls have no effect.
+    func fail(_ error: NetworkError)
 }
 
 /// The value of one task. It is delivered once and awaited by any number of callers.
@@ -169,6 +172,8 @@ package final class TaskValue<Value: Sendable>: TaskResult {
         }
         for waiter in waiters { waiter.resume() }
     }
+
+    package func fail(_ error: NetworkError) { deliver(.failure(error)) }
 
     /// The value or the error; nil while it is not known.
     var resultNow: Result<Value, NetworkError>? { shared.withLock { $0.result } }

@@ -56,6 +56,10 @@ package final class TaskRecord: Sendable {
         var onCancel: (@Sendable () -> Void)?
         /// Called when the task is paused.
         var onPause: (@Sendable () -> Void)?
+        /// Set while others wait for the response of the task.
+        var sharing: TaskSharing?
+        /// A Boolean value that indicates whether the work of a task that has ended is not needed any more.
+        var isWorkCancelled = false
         /// A Boolean value that indicates whether the reader of a stream ends the task. True once the head of a stream
         /// was accepted.
         var readerEndsTask = false
@@ -186,9 +190,11 @@ package final class TaskRecord: Sendable {
     }
 
     func pause() {
+        // Its response is needed by others.
+        let isShared = shared.withLock { $0.extra?.sharing }?.isShared() ?? false
         let (change, onPause) = shared.withLock { shared -> (Change?, (@Sendable () -> Void)?) in
             guard shared.lifecycle.pause() == .pauseTransfer else { return (nil, nil) }
-            if !shared.isTransferUnstarted { control(.pause, shared.transfer) }
+            if !shared.isTransferUnstarted, !isShared { control(.pause, shared.transfer) }
             return (announce(.suspended, shared.extra?.states), shared.extra?.onPause)
         }
         if let change { publish(change) }
@@ -196,6 +202,7 @@ package final class TaskRecord: Sendable {
     }
 
     package func cancel() {
+        if let sharing = shared.withLock({ $0.extra?.sharing }), sharing.leave() { return endKeepingWork() }
         var wake: Transfer.Wake?
         let (action, driver, onCancel, readerEndsTask) = shared.withLock { shared in
             let action = shared.lifecycle.cancel()
@@ -261,6 +268,51 @@ package final class TaskRecord: Sendable {
         }
         shared.isTransferUnstarted = false
         return unsafe transfer.complete(TransferOutcome(failure: .cancelled))
+    }
+
+    // MARK: Work for others
+
+    /// Sets what a cancellation and a pause of the task have to ask, because others can wait for its response; nil for a task
+    /// that works for itself.
+    func setSharing(_ sharing: TaskSharing?) {
+        shared.withLock { shared in
+            if sharing != nil || shared.extra != nil { shared.makeExtras().sharing = sharing }
+        }
+    }
+
+    /// Continues the work of a paused task, because others wait for its response.
+    func continueForOthers() {
+        shared.withLock { shared in
+            guard shared.lifecycle.isPaused else { return }
+            if shared.isTransferUnstarted, let transfer = shared.transfer {
+                shared.isTransferUnstarted = false
+                registry.start(transfer)
+                control(.prioritize(shared.priority), transfer)
+            } else {
+                control(.resume, shared.transfer)
+            }
+        }
+    }
+
+    /// Ends the task as cancelled. Its work goes on, because others wait for its response.
+    private func endKeepingWork() {
+        let (result, isLive) = shared.withLock { ($0.extra?.result, !$0.lifecycle.state.isTerminal) }
+        guard isLive else { return }
+        let error = cancellation("the task was cancelled")
+        end(error, keepsWork: true) { result?.fail(error) }
+    }
+
+    /// Cancels the work of a task that has ended, because nobody waits for its response any more.
+    func cancelWork() {
+        var wake: Transfer.Wake?
+        let (driver, onCancel) = shared.withLock { shared in
+            shared.makeExtras().isWorkCancelled = true
+            unsafe wake = cancelTransfer(&shared)
+            return (shared.extra?.driver, shared.extra?.onCancel)
+        }
+        unsafe wake?.resume()
+        driver?.cancel()
+        onCancel?()
     }
 
     private func cancellation(_ reason: String) -> NetworkError {
@@ -373,7 +425,7 @@ package final class TaskRecord: Sendable {
     func begin(_ transfer: Transfer) -> Bool {
         meter.beginAttempt(transfer.id)
         return shared.withLock { shared in
-            guard !shared.lifecycle.isCancelled else { return false }
+            guard !shared.lifecycle.isCancelled, shared.extra?.isWorkCancelled != true else { return false }
             shared.transfer = transfer
             if transfer.owner != nil {
                 shared.isUnregistered = false
@@ -381,7 +433,7 @@ package final class TaskRecord: Sendable {
                 shared.mayEndLazily =
                     shared.request.map { $0.request.hasNoExtras && $0.request.body.isNone || $0.hasOnlyValues } ?? false
             }
-            shared.isTransferUnstarted = shared.lifecycle.isPaused
+            shared.isTransferUnstarted = shared.lifecycle.isPaused && shared.extra?.sharing?.isShared() != true
             if shared.isTransferUnstarted { return true }
             registry.start(transfer)
             // The priority can have changed since `prepareAttempt()`.
@@ -434,12 +486,16 @@ package final class TaskRecord: Sendable {
     }
 
     /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is published.
-    /// Without `deliver`, the caller has the value itself. `value` is for the observers.
+    /// Without `deliver`, the caller has the value itself. `value` is for the observers. With `keepsWork`, the work goes on for
+    /// others.
     func end(
-        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, deliver: (() -> Void)? = nil
+        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, keepsWork: Bool = false,
+        deliver: (() -> Void)? = nil
     ) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
-        guard let ended = takeEnd(state, outcome: nil, deliversLater: deliver != nil) else { return }
+        guard let ended = takeEnd(state, outcome: nil, deliversLater: deliver != nil, keepsWork: keepsWork) else {
+            return
+        }
         if deliver != nil { registry.post(.leave, of: self) }
         meter.finish()
         deliver?()
@@ -466,10 +522,12 @@ package final class TaskRecord: Sendable {
     /// Takes out what the task has until its end; nil if it has ended before.
     ///
     /// - Parameter deliversLater: A Boolean value that indicates whether the caller delivers the value afterwards.
-    private func takeEnd(_ state: Session.TaskState, outcome: TransferOutcome?, deliversLater: Bool) -> End? {
+    private func takeEnd(
+        _ state: Session.TaskState, outcome: TransferOutcome?, deliversLater: Bool, keepsWork: Bool = false
+    ) -> End? {
         shared.withLock { shared -> End? in
             guard shared.lifecycle.end(state) else { return nil }
-            shared.transfer = nil
+            if !keepsWork { shared.transfer = nil }
             if let outcome {
                 shared.outcome = outcome
                 if shared.head == nil { shared.head = outcome.head }
@@ -485,7 +543,7 @@ package final class TaskRecord: Sendable {
                 end.states = extras.states
                 end.waiters = extras.headWaiters
                 extras.work = nil
-                extras.driver = nil
+                if !keepsWork { extras.driver = nil }
                 extras.onPause = nil
                 extras.headWaiters = []
             }
@@ -511,6 +569,19 @@ package final class TaskRecord: Sendable {
         let isLazy: Bool
         /// A Boolean value that indicates whether the registry has never heard of the task.
         let isUnregistered: Bool
+    }
+}
+
+/// The part of those who wait for the response of another task.
+struct TaskSharing: Sendable {
+    /// Returns whether others wait for the response. Called with the lock of the record held.
+    let isShared: @Sendable () -> Bool
+    /// Records that the task itself does not need the response any more. Returns false if nobody else does.
+    let leave: @Sendable () -> Bool
+
+    init(isShared: @escaping @Sendable () -> Bool, leave: @escaping @Sendable () -> Bool) {
+        self.isShared = isShared
+        self.leave = leave
     }
 }
 

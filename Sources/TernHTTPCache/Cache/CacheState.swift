@@ -171,7 +171,7 @@ final class CacheState: Sendable {
     ///   since, and its response is stored: another look-up finds it.
     func join(_ key: SharingKey, after count: UInt64? = nil) -> SharingRole? {
         let joined = waits.withLock { waits -> (role: SharingRole, check: WaitTable.Check?)? in
-            if let (waiter, check) = waits.wait(for: key) { return (.waiter(waiter), check) }
+            if let (waiter, exchange, check) = waits.wait(for: key) { return (.waiter(waiter, exchange), check) }
             if let count, waits.hasStored(key.key, after: count) { return nil }
             return (.sender(SharedExchange(waits.begin(key), of: key, in: self)), nil)
         }
@@ -180,16 +180,16 @@ final class CacheState: Sendable {
         return joined?.role
     }
 
+    fileprivate func setExchange(_ key: SharingKey, number: UInt64, _ exchange: NetworkExchange) {
+        waits.withLock { $0.setExchange(key, number: number, exchange) }
+    }
+
     /// Begins an exchange whose response is going to be stored, so that equal requests wait until it is. Returns nil if
     /// there is one already.
     func begin(_ key: SharingKey) -> SharedExchange? {
         waits.withLock { waits in
             waits.isTaken(key) ? nil : SharedExchange(waits.begin(key), of: key, in: self)
         }
-    }
-
-    fileprivate func setCheck(_ key: SharingKey, number: UInt64, _ check: @escaping WaitTable.Check) {
-        if waits.withLock({ $0.setCheck(key, number: number, check) }) { check() }
     }
 
     /// Notes that the response to a request cannot be stored, so that equal requests do not wait for each other.
@@ -201,6 +201,10 @@ final class CacheState: Sendable {
     /// Returns whether the response to an equal request could not be stored a short time ago.
     func isUnstorable(_ key: SharingKey, at now: CacheTime) -> Bool {
         unstorable.withLock { $0.contains(key, at: now) }
+    }
+
+    fileprivate func setCheck(_ key: SharingKey, number: UInt64, _ check: @escaping WaitTable.Check) {
+        if waits.withLock({ $0.setCheck(key, number: number, check) }) { check() }
     }
 
     /// The number of requests that wait for equal ones. For tests.
@@ -230,10 +234,6 @@ struct SharingKey: Hashable, Sendable {
     let variant: VarySelection
 }
 
-/// The end of an exchange for those who wait for it.
-enum SharingEnd: Sendable {
-    /// The response is stored: look again.
-    case stored
 /// The requests whose responses could not be stored lately. Equal requests would wait for a response that is of no use to
 /// them. (Varnish calls this hit-for-miss.)
 struct UnstorableResponses: Sendable {
@@ -266,6 +266,10 @@ struct UnstorableResponses: Sendable {
     }
 }
 
+/// The end of an exchange for those who wait for it.
+enum SharingEnd: Sendable {
+    /// The response is stored: look again.
+    case stored
     /// The response is not for others: send the own request.
     case notShared
     /// The exchange was cancelled or paused, or its response was dropped: one of those who wait takes its place.
@@ -279,7 +283,8 @@ struct UnstorableResponses: Sendable {
 /// The part of a request among equal ones.
 enum SharingRole: Sendable {
     case sender(SharedExchange)
-    case waiter(Waiter<SharingEnd>)
+    /// The exchange is nil if it is not on its way: the response is being written.
+    case waiter(Waiter<SharingEnd>, NetworkExchange?)
 }
 
 /// An exchange that equal requests wait for. Dropping it without an end abandons it.
@@ -301,6 +306,9 @@ final class SharedExchange: Sendable {
     /// Calls a function as soon as an equal request waits: at once, or when one begins to.
     func whenAwaited(_ check: @escaping @Sendable () -> Void) { state.setCheck(key, number: number, check) }
 
+    /// Sets the exchange, whose progress those who wait see.
+    func begin(_ exchange: NetworkExchange) { state.setExchange(key, number: number, exchange) }
+
     /// Turns a later `end(_:)` into `.abandoned`, so that one of the waiting requests is sent.
     func willBeAbandoned() { isAbandoned.store(true, ordering: .releasing) }
 
@@ -318,6 +326,7 @@ struct WaitTable {
 
     private struct Exchange {
         let number: UInt64
+        var exchange: NetworkExchange?
         /// Called when a request begins to wait, until the exchange ends.
         var check: Check?
         var waiters: [Waiter<SharingEnd>] = []
@@ -356,12 +365,16 @@ struct WaitTable {
         return lastNumber
     }
 
-    /// Returns a waiter for the exchange of a key, and the function to call then; nil without an exchange.
-    mutating func wait(for key: SharingKey) -> (Waiter<SharingEnd>, Check?)? {
+    mutating func setExchange(_ key: SharingKey, number: UInt64, _ exchange: NetworkExchange) {
+        if exchanges[key]?.number == number { exchanges[key]?.exchange = exchange }
+    }
+
+    /// Returns a waiter for the exchange of a key, the exchange, and the function to call then; nil without an exchange.
+    mutating func wait(for key: SharingKey) -> (Waiter<SharingEnd>, NetworkExchange?, Check?)? {
         guard let exchange = exchanges[key] else { return nil }
         let waiter = Waiter<SharingEnd>()
         exchanges[key]?.waiters.append(waiter)
-        return (waiter, exchange.check)
+        return (waiter, exchange.exchange, exchange.check)
     }
 
     mutating func remove(_ waiter: Waiter<SharingEnd>, of key: SharingKey) {

@@ -176,8 +176,10 @@ struct CacheExchange: Sendable {
                     }
                 }
             }
-            if case .waiter(let waiter)? = role {
+            if case .waiter(let waiter, let joined)? = role {
                 let began = MonotonicClock.nanoseconds()
+                let leave = joined?.isJoined(by: exchange)
+                defer { leave?() }
                 let end = try await wait(waiter, for: key, of: exchange)
                 if end == .timedOut {
                     let reason = "the total time limit passed while the request waited for an identical request"
@@ -193,6 +195,7 @@ struct CacheExchange: Sendable {
             var sender: SharedExchange?
             if case .sender(let own)? = role {
                 sender = own
+                own.begin(exchange)
                 // Nobody waits for a task that moves no byte.
                 exchange.whenPaused { [weak own] in own?.end(.abandoned) }
             }

@@ -286,6 +286,36 @@ struct EqualRequestTests {
             })
     }
 
+    @Test func aWaiterRaisesThePriorityAndSeesTheProgress() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withCache(
+            handler: { exchange in
+                try exchange.writeHead(headers: [("Cache-Control", "max-age=60"), ("Content-Length", "100")])
+                try exchange.write(String(repeating: "a", count: 40))
+                try exchange.wait(for: gate)
+                try exchange.write(String(repeating: "b", count: 60))
+            },
+            test: { cached in
+                var request = try cached.client.request(.get, "a")
+                request.priority = .low
+                let first = cached.client.session.task(for: request, startsImmediately: true)
+                while first.progressNow.completedBytes < 40 { await Task.yield() }
+                request.priority = .high
+                request.label = "second"
+                let second = cached.client.session.task(for: request, startsImmediately: true)
+                while second.progressNow.completedBytes < 40 { await Task.yield() }
+                #expect(second.progressNow.totalBytes == 100 && !second.progressNow.isFinished)
+                #expect(first.priority == .high)
+                gate.open()
+                #expect(try await first.value.value.count == 100)
+                #expect(try await second.value.value.count == 100)
+                #expect(second.progressNow.completedBytes == 100)
+                #expect(first.label == nil && second.label == "second")
+                #expect(cached.requestCount == 1)
+                await cached.finish()
+            })
+    }
+
     @Test func theTotalTimeLimitOfAWaiterIsKept() async throws {
         let gate = LoopbackServer.Gate()
         try await withCache(handler: gated(gate, [("Cache-Control", "max-age=60")])) { cached in
