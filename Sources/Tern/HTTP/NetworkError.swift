@@ -88,6 +88,10 @@ public struct NetworkError: Error, Sendable {
         }
     }
 
+    /// Returns the error for another request that has the same end. The task follows with `identified(task:session:label:)`.
+    @inline(never)
+    func shared(with request: Request) -> NetworkError { with { $0.label = request.label } }
+
     @inline(never)
     package func identified(session: Session.ID) -> NetworkError {
         with { $0.sessionID = session }

@@ -25,7 +25,7 @@ import TernConcurrency
 public final class CoalescingInterceptor: Interceptor {
     private enum Outcome: Sendable {
         case reply(Reply)
-        case failed(any Error)
+        case failed(NetworkError)
         /// The request before was cancelled, or its own time has passed: send the request.
         case send(number: UInt64)
         case timedOut
@@ -65,7 +65,7 @@ public final class CoalescingInterceptor: Interceptor {
         case .reply(let reply):
             return reply
         case .failed(let error):
-            throw error
+            throw error.shared(with: request)
         case .send(let number):
             let others = running.withLock {
                 $0.setSender(of: key, number, to: next.task.record, priority: request.priority)

@@ -95,13 +95,25 @@ package final class ProgressMeter: Sendable {
         publish()
     }
 
-    /// Ends that.
-    func removeFollower(_ meter: ProgressMeter) { followers.withLock { $0.removeAll { $0.meter === meter } } }
+    /// Ends that, with the numbers of this moment.
+    func removeFollower(_ meter: ProgressMeter) {
+        let removed = followers.withLock { followers in
+            defer { followers.removeAll { $0.meter === meter } }
+            return followers.first { $0.meter === meter }
+        }
+        removed?.copy(numbers(.download))
+    }
 
     private struct Follower {
         weak var meter: ProgressMeter?
         /// The number of attempts that the other task made before, less those of this one.
         let earlierAttempts: Int
+
+        func copy(_ progress: Session.Progress) {
+            guard let meter, !meter.isFinished.load(ordering: .relaxed) else { return }
+            meter.attempts.store(max(1, progress.attempt + earlierAttempts), ordering: .relaxed)
+            meter.store(sent: 0, of: nil, received: progress.completedBytes, of: progress.totalBytes)
+        }
     }
 
     /// Empty for all but tasks that others wait for.
@@ -111,11 +123,7 @@ package final class ProgressMeter: Sendable {
         let followers = followers.withLock { $0 }
         if followers.isEmpty { return }
         let progress = numbers(.download)
-        for follower in followers {
-            guard let meter = follower.meter, !meter.isFinished.load(ordering: .relaxed) else { continue }
-            meter.attempts.store(max(1, progress.attempt + follower.earlierAttempts), ordering: .relaxed)
-            meter.store(sent: 0, of: nil, received: progress.completedBytes, of: progress.totalBytes)
-        }
+        for follower in followers { follower.copy(progress) }
     }
 
     /// The number of the present attempt, from 1.

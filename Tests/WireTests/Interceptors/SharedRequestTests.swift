@@ -87,7 +87,7 @@ struct SharedRequestTests {
         let gate = LoopbackServer.Gate()
         try await withServer(configuration: Self.shared, Self.halves(gate)) { server, client in
             let tasks = try await tasks(of: 3, client, server)
-            await client.session.cancelAll()
+            await client.session.tasks.cancelAll()
             for task in tasks { #expect(try await failure { try await task.value }.isCancelled) }
             await client.session.drained()
             gate.open()
@@ -157,16 +157,25 @@ struct SharedRequestTests {
     @Test func theErrorHasTheLabelOfItsOwnTask() async throws {
         let gate = LoopbackServer.Gate()
         try await withServer(configuration: Self.shared) { exchange in
-            try exchange.writeHead(status: 404, headers: [("Content-Length", "100")])
-            try exchange.write(String(repeating: "a", count: 40))
             try exchange.wait(for: gate)
-            try exchange.write(String(repeating: "b", count: 60))
+            try exchange.respond(status: 404, text: "")
         } test: { server, client in
-            let tasks = try await tasks(of: 3, client, server)
+            var tasks: [SharingTask] = []
+            for number in 0..<3 {
+                var request = try client.request(.get, "a")
+                request.label = number == 2 ? nil : "task \(number)"
+                request.priority = number == 0 ? .normal : .high
+                tasks.first?.priority = .normal
+                tasks.append(client.session.task(for: request, decode: .string, startsImmediately: true))
+                if number == 0 { try await server.wait { $0.requestsReceived == 1 } }
+                // A task that joins raises the priority.
+                while number > 0, tasks[0].priority != .high, !Task.isCancelled { await Task.yield() }
+            }
             gate.open()
             for (number, task) in tasks.enumerated() {
                 let error = try await failure { try await task.value }
-                #expect(error.status == 404 && error.label == "task \(number)" && error.taskID == task.id)
+                #expect(error.status == 404 && error.label == (number == 2 ? nil : "task \(number)"))
+                #expect(error.taskID == task.id)
             }
         }
     }
