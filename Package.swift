@@ -41,6 +41,7 @@ let package = Package(
             linkerSettings: [.linkedLibrary("z"), .linkedLibrary("dl", .when(platforms: [.linux]))]
         ),
         .target(name: "CTernSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(name: "CTernXML", linkerSettings: [.linkedLibrary("expat", .when(platforms: [.linux]))]),
         .target(
             name: "CTernCodecs",
             linkerSettings: ["jpeg", "png", "webp", "webpdemux", "gif", "z", "m", "dl"].map {
@@ -109,7 +110,7 @@ let package = Package(
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .target(
             name: "TernViewModels", dependencies: ["Tern", "TernConcurrency", "TernImages"], swiftSettings: settings),
-        .target(name: "TernXML", dependencies: ["Tern"], swiftSettings: settings),
+        .target(name: "TernXML", dependencies: ["CTernXML", "Tern"], swiftSettings: settings),
         .testTarget(
             name: "TernTests",
             dependencies: [
@@ -137,7 +138,7 @@ let package = Package(
         .executableTarget(
             name: "TernFuzz",
             dependencies: [
-                "CTernFuzz", "CTernTestHTTP2", "Tern", "TernImages", "TernStreaming",
+                "CTernFuzz", "CTernTestHTTP2", "Tern", "TernImages", "TernStreaming", "TernXML",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
             path: "Tests/Fuzz/TernFuzz",

@@ -1,5 +1,10 @@
-public import Foundation
 public import Tern
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
 
 extension BodyDecoder where Value == XMLTree {
     /// Decodes XML of the types `application/xml`, `text/xml` and every `+xml` (RFC 7303).

@@ -54,18 +54,21 @@ struct XMLTests {
 
     /// Their text would be missing without an error, and nested ones expand to gigabytes.
     @Test(arguments: [
+        "<!DOCTYPE a [<!ATTLIST a q CDATA #IMPLIED>]><a/>",
+        "<!DOCTYPE a [<!NOTATION n SYSTEM 'x'>]><a/>", "<!DOCTYPE a []><a/>",
+        "<!DOCTYPE a [<!ELEMENT a ANY><!-- <!ENTITY x 'text'> -->]><a/>",
         "<!DOCTYPE a [<!ENTITY x 'text'>]><a>&x;</a>",
         "<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/hostname'>]><a>&x;</a>",
         "<!DOCTYPE a [<!ENTITY % x 'text'>]><a/>",
         "<!DOCTYPE a [<!ENTITY x 'aa'><!ENTITY y '&x;&x;'>]><a b='&y;'/>",
         "<!DOCTYPE a SYSTEM '<a>' [<!ENTITY x 'text'>]><a>&x;</a>",
-        "<!DOCTYPE a PUBLIC \"<?\" '<!--' [<!ENTITY x 'text'>]><a>&x;</a>",
+        "<!DOCTYPE a PUBLIC \"-?\" '<!--' [<!ENTITY x 'text'>]><a>&x;</a>",
         "<!DOCTYPE a [<!ATTLIST a b CDATA '<a>'><!ENTITY x 'text'>]><a>&x;</a>",
         "\u{FEFF}<?xml version='1.0'?><!-- <a> --><!DOCTYPE a [<?p <b>?><!ELEMENT a ANY><!ENTITY x 'text'>]><a/>",
     ])
-    func declaredEntitiesAreRefused(text: String) throws {
+    func declarationsInTheDocumentTypeAreRefused(text: String) throws {
         let problem = try #require(throws: XMLTree.Problem.self) { try XMLTree(parsing: Data(text.utf8)) }
-        #expect(problem.reason == "the document declares entities, which are not supported")
+        #expect(problem.reason == "the document type has declarations, which are not supported")
         for encoding in [String.Encoding.utf16LittleEndian, .utf16BigEndian] {
             let wide = try #require(text.data(using: encoding))
             #expect(throws: problem) { try XMLTree(parsing: wide) }
@@ -125,10 +128,11 @@ struct XMLTests {
     }
 
     @Test(arguments: [
-        "<!DOCTYPE a><a/>", "<!DOCTYPE a [<!ELEMENT a ANY><!-- <!ENTITY x 'text'> -->]><a/>",
+        "<!DOCTYPE a><a/>", "<!DOCTYPE a PUBLIC '-//x//y' \"[<!ENTITY x 'text'>\"><a/>",
+        "<!DOCTYPE a SYSTEM '>'><a/>", "<!--<!DOCTYPE a [ ]>--><?p <!DOCTYPE a [ ?><a/>",
         "<a><![CDATA[<!ENTITY x 'text'>]]></a>", "<?p <!ENTITY x 'text'>?><a/>",
     ])
-    func documentTypesWithoutEntitiesAreAccepted(text: String) throws {
+    func documentTypesWithoutDeclarationsAreAccepted(text: String) throws {
         #expect(try XMLTree(parsing: Data(text.utf8)).name == "a")
     }
 
@@ -142,9 +146,8 @@ struct XMLTests {
 
     @Test func problemsNameTheLine() throws {
         let problem = #expect(throws: XMLTree.Problem.self) { try XMLTree(parsing: Data("<a>\n<b>\n</c>\n</a>".utf8)) }
-        // Linux's parser has read further when it reports the error.
         let line = try #require(problem?.line)
-        #expect((3...5).contains(line))
+        #expect(line == 3)
         #expect("\(try #require(problem))".contains("line \(line)"))
     }
 
@@ -191,9 +194,7 @@ struct XMLTests {
             definitions += "<!ENTITY e\(level) \"\(references)\">"
         }
         let bomb = "<?xml version=\"1.0\"?><!DOCTYPE a [\(definitions)]><a>&e9;</a>"
-        // The document is refused or the text left out, and never expands to gigabytes.
-        let tree = try? XMLTree(parsing: Data(bomb.utf8))
-        #expect((tree?.text.utf8.count ?? 0) < 100_000_000)
+        #expect(throws: XMLTree.Problem.self) { try XMLTree(parsing: Data(bomb.utf8)) }
     }
 
     @Test func externalEntitiesAreNotRead() throws {
@@ -201,7 +202,6 @@ struct XMLTests {
         try Data("s3cret".utf8).write(to: URL(filePath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
         let document = "<!DOCTYPE a [<!ENTITY x SYSTEM \"file://\(path)\">]><a>-&x;-</a>"
-        let tree = try? XMLTree(parsing: Data(document.utf8))
-        #expect(!(tree?.text.contains("s3cret") ?? false))
+        #expect(throws: XMLTree.Problem.self) { try XMLTree(parsing: Data(document.utf8)) }
     }
 }
