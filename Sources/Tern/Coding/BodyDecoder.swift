@@ -63,7 +63,8 @@ extension BodyDecoder where Value: Decodable {
     public static var json: Self {
         Self(acceptedTypes: .json) { body, _, registry in
             if body.isEmpty { throw AutomaticBody.EmptyBody() }
-            return try registry.configuration.makeJSONDecoder().decode(Value.self, from: body)
+            return try JSONDecoding.decode(
+                Value.self, from: body, with: registry.configuration.makeJSONDecoder())
         }
     }
 
@@ -108,7 +109,8 @@ enum AutomaticBody {
             return value
         }
         if body.isEmpty { throw EmptyBody() }
-        return try registry.configuration.makeJSONDecoder().decode(Value.self, from: body)
+        return try JSONDecoding.decode(
+            Value.self, from: body, with: registry.configuration.makeJSONDecoder())
     }
 
     struct EmptyBody: Error, CustomStringConvertible {
@@ -155,10 +157,10 @@ extension BodyDecoder where Value: Decodable {
             if json.starts(with: prefix.utf8) { json = json.dropFirst(prefix.utf8.count) }
             if json.isEmpty { throw AutomaticBody.EmptyBody() }
             if removesNulls {
-                json = try JSONEncoder().encode(JSONDecoder().decode(JSONValue.self, from: json).removingNulls)
+                json = try JSONEncoder().encode(JSONReader.value(of: json).removingNulls)
             }
             let decoder = makeDecoder?() ?? registry.configuration.makeJSONDecoder()
-            return try decoder.decode(Value.self, from: json)
+            return try JSONDecoding.decode(Value.self, from: json, with: decoder)
         }
     }
 
@@ -219,7 +221,7 @@ extension NetworkError {
     public func decode<Value: Decodable>(
         as type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
     ) throws -> Value {
-        try decoder.decode(type, from: body)
+        try JSONDecoding.decode(type, from: body, with: decoder)
     }
 }
 

@@ -9,7 +9,7 @@ public enum JSONValue: Sendable, Hashable {
     case null
     /// true or false.
     case bool(Bool)
-    /// A number without a fraction or exponent that fits into 64 bits.
+    /// A whole number that fits into 64 bits, also if it is written as `1.0` or `1e2`.
     case integer(Int64)
     /// Any other number, with the precision of a `Double`.
     case number(Double)
@@ -17,7 +17,7 @@ public enum JSONValue: Sendable, Hashable {
     case string(String)
     /// An array.
     case array([JSONValue])
-    /// An object. The order of its names is not kept.
+    /// An object. The order of its names is not kept. If a name occurs twice in a text, the first value counts.
     case object([String: JSONValue])
 
     /// The value of a name; nil for a value that is not an object, or an object without the name.
@@ -66,22 +66,18 @@ public enum JSONValue: Sendable, Hashable {
 
 extension JSONValue: Codable {
     /// Decodes any JSON value.
+    ///
+    /// The body of a response, an event or a line that is a `JSONValue` as a whole takes time in proportion to its size, and
+    /// can nest 512 levels deep. As a part of another type, and with a decoder of your own, its values can be 64 levels deep on
+    /// average, because a decoder takes a long time to find out the kind of a deep value.
+    ///
+    /// - Throws: `DecodingError`; `CancellationError` if the current task is cancelled.
     public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let value = try? container.decode(Bool.self) {  // `try?`: asks which of the kinds it is.
-            self = .bool(value)
-        } else if let value = try? container.decode(Int64.self) {  // The same.
-            self = .integer(value)
-        } else if let value = try? container.decode(Double.self) {  // The same.
-            self = .number(value)
-        } else if let value = try? container.decode(String.self) {  // The same.
-            self = .string(value)
-        } else if let value = try? container.decode([JSONValue].self) {  // The same.
-            self = .array(value)
+        if let work = JSONValueWork.current {
+            self = try work.value(of: decoder)
         } else {
-            self = .object(try container.decode([String: JSONValue].self))
+            let work = JSONValueWork(depth: decoder.codingPath.count)
+            self = try JSONValueWork.$current.withValue(work) { try work.value(of: decoder) }
         }
     }
 

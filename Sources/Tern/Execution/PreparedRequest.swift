@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -285,9 +287,20 @@ final class PreparedRequest: Sendable {
         _ outcome: TransferOutcome, head: ResponseHead, with decoder: BodyDecoder<Value>
     ) throws(NetworkError) -> Value {
         do {
-            return try decoder.decode(outcome.body, head, registry)
+            guard !decoder.isImmediate, let deadline = decodingDeadline(after: outcome) else {
+                return try decoder.decode(outcome.body, head, registry)
+            }
+            return try DecodingLimit.$deadline.withValue(deadline) {
+                let value = try decoder.decode(outcome.body, head, registry)
+                if DecodingLimit.hasPassed { throw DecodingLimit.Passed() }
+                return value
+            }
         } catch let problem as NetworkError {
             throw problem
+        } catch is DecodingLimit.Passed {
+            throw self.error(decodingTimedOut(outcome), outcome)
+        } catch is CancellationError where Task.isCancelled {
+            throw self.error(.cancelled, outcome)
         } catch {
             let reason =
                 "the response body (\(outcome.body.count) bytes) could not be decoded as \(Value.self): "
@@ -295,6 +308,24 @@ final class PreparedRequest: Sendable {
                 + (head.file == nil ? "" : "; a policy made a download of it")
             throw self.error(TransferFailure(.decoding, reason, underlying: error), outcome)
         }
+    }
+
+    /// Returns the time at which the total limit ends; nil for no limit.
+    @inline(never)
+    private func decodingDeadline(after outcome: TransferOutcome) -> UInt64? {
+        let timeouts = request.timeouts(in: registry.configuration.timeouts)
+        guard let total = timeouts.total else { return nil }
+        let spent = timeouts.spent.wholeNanoseconds.addingReportingOverflow(outcome.metrics.activeTime).partialValue
+        let left = total.wholeNanoseconds - min(spent, total.wholeNanoseconds)
+        let (deadline, overflows) = MonotonicClock.nanoseconds().addingReportingOverflow(left)
+        return overflows ? nil : deadline
+    }
+
+    @inline(never)
+    private func decodingTimedOut(_ outcome: TransferOutcome) -> TransferFailure {
+        let limit = request.timeouts(in: registry.configuration.timeouts).total.map { " within \($0)" } ?? " in time"
+        return TransferFailure(
+            .totalTimedOut, "the response body (\(outcome.body.count) bytes) was not decoded\(limit) of the start")
     }
 
     /// Returns the decoder for a body that the session decompresses; nil if nothing is to be decompressed.

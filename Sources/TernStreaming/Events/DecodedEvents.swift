@@ -88,7 +88,7 @@ struct DecodedBatch<Value: Decodable & Sendable>: Sendable {
         values.reserveCapacity(texts.count)
         for text in texts {
             do {
-                values.append(try decoder.decode(Value.self, from: text.json))
+                values.append(try JSONDecoding.decode(Value.self, from: text.json, with: decoder))
             } catch {
                 let reason = "\(text.name) could not be decoded as \(Value.self): \(DecodingProblem.text(error))"
                 // A server can send its own account of an error in place of a value.
