@@ -74,7 +74,7 @@ public struct RetryInterceptor: Interceptor {
 ///
 /// The delay is drawn evenly between zero and a bound that doubles with each attempt (full jitter), so that clients
 /// that failed together do not return together. A `Retry-After` field (RFC 9110 §10.2.3), in seconds or as a date, is
-/// the minimum delay.
+/// the minimum delay; one that is neither is ignored.
 public struct RetryPolicy: Sendable {
     /// The number of retries after the first attempt. 2 by default.
     public var limit = 2
@@ -119,7 +119,7 @@ public struct RetryPolicy: Sendable {
     ) -> Decision {
         guard admits(error, of: request, failures: failures) else { return .giveUp }
         let jittered = bound(failures) * min(max(random, 0), 1)
-        guard let asked = error.response.flatMap({ Self.retryAfter($0.headers, now: now) }) else {
+        guard let asked = error.response.flatMap({ RetryAfter.delay(in: $0.headers, now: now) }) else {
             return .retry(after: jittered)
         }
         return asked > maximumRetryAfter ? .giveUp : .retry(after: asked + min(jittered, firstDelay))
@@ -137,14 +137,6 @@ public struct RetryPolicy: Sendable {
         var bound = firstDelay
         for _ in 1..<max(failures, 1) where bound < maximumDelay { bound = bound * multiplier }
         return min(bound, maximumDelay)
-    }
-
-    /// Returns the delay that a server asks for; nil without one, or for a value that is neither a number nor a date.
-    package static func retryAfter(_ headers: Headers, now: Date) -> Duration? {
-        guard let value = headers["Retry-After"] else { return nil }
-        if let seconds = Int64(value), seconds >= 0 { return .seconds(min(seconds, 1 << 32)) }
-        guard let date = HTTPDate.date(from: value) else { return nil }
-        return .seconds(max(0, date.timeIntervalSince(now)))
     }
 }
 

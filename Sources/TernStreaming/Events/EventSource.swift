@@ -253,7 +253,7 @@ actor EventSource {
         task?.cancel()
         task = nil
         connection = nil
-        end.retryAfter = failure?.response.flatMap { RetryPolicy.retryAfter($0.headers, now: Date()) }
+        end.retryAfter = failure?.response.flatMap { RetryAfter.delay(in: $0.headers, now: Date()) }
         return end
     }
 

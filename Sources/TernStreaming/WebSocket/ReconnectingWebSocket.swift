@@ -209,7 +209,7 @@ public actor ReconnectingWebSocket {
             }
             lastDelay = backoff.delay(after: failures, random: Double.random(in: 0...1))
             if case .failed(let error) = end, let head = error.response,
-                let asked = RetryPolicy.retryAfter(head.headers, now: Date())
+                let asked = RetryAfter.delay(in: head.headers, now: Date())
             {
                 lastDelay = max(lastDelay, min(asked, Backoff.longestServerDelay))
             }

@@ -159,7 +159,7 @@ struct RetrySchedule: Sendable {
         let decision = policy.decision(
             after: error, of: failure.request, failures: max(1, failures), now: failure.now, random: failure.random)
         guard case .retry(let delay) = decision else {
-            let asked = error.response.flatMap { RetryPolicy.retryAfter($0.headers, now: failure.now) }
+            let asked = error.response.flatMap { RetryAfter.delay(in: $0.headers, now: failure.now) }
             guard let asked, policy.admits(error, of: failure.request, failures: max(1, failures)) else {
                 return .giveUp(nil)
             }

@@ -103,7 +103,12 @@ struct RetryPolicyTests {
     @Test func waitBeyondTheLimitEndsRetries() throws {
         #expect(try decision(error(status: 429, headers: ["Retry-After": "61"])) == .giveUp)
         #expect(try decision(error(status: 429, headers: ["Retry-After": "99999999999999"])) == .giveUp)
-        #expect(try decision(error(status: 429, headers: ["Retry-After": "soon"])) == .retry(after: .milliseconds(500)))
+        let digits = String(repeating: "9", count: 40)
+        #expect(try decision(error(status: 429, headers: ["Retry-After": digits])) == .giveUp)
+        for invalid in ["soon", "1.5", "-1", "3s"] {
+            let headers: Headers = ["Retry-After": invalid]
+            #expect(try decision(error(status: 429, headers: headers)) == .retry(after: .milliseconds(500)))
+        }
     }
 
     @Test func budgetAllowsOneRetryForFiveRequests() {

@@ -83,6 +83,12 @@ struct RetryScheduleTests {
                 == .retry(after: .milliseconds(100_500)))
         let reason = "the server asks to wait 121.0 seconds, longer than the limit of 120.0 seconds"
         #expect(schedule.decide(failure(status: 429, headers: ["Retry-After": "121"])) == .giveUp(reason))
+        let digits = String(repeating: "9", count: 30)
+        let endless = "the server asks to wait 4294967296.0 seconds, longer than the limit of 120.0 seconds"
+        #expect(schedule.decide(failure(status: 429, headers: ["Retry-After": digits])) == .giveUp(endless))
+        var other = RetrySchedule(TransferRetry())
+        #expect(
+            other.decide(failure(status: 503, headers: ["Retry-After": "1.5"])) == .retry(after: .milliseconds(500)))
     }
 
     @Test func waitForTheNetworkCostsNoAttempt() {
