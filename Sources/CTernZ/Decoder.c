@@ -67,7 +67,7 @@ struct tern_decoder {
     void *state;
     // A member or a frame has ended. More may follow.
     int has_ended;
-    // Bytes after the end are not decoded. After a gzip member they are padding, which consists of zeros.
+    // Bytes after the end are not decoded. They are padding, which consists of zeros.
     int is_done;
     // Boolean values about a deflate body: its form is known; it has a first byte and its form is not known yet.
     int is_known, has_first;
@@ -170,7 +170,7 @@ int tern_decoder_step(tern_decoder *decoder, const void *in, size_t *in_count, v
             decoder->is_done = 1;
             *out_count = 0;
             // Other bytes can be a member, whose content must not be missing without an error.
-            for (size_t index = 0; decoder->coding == tern_coding_gzip && index < *in_count; index++) {
+            for (size_t index = 0; index < *in_count; index++) {
                 if (bytes[index] != 0) { return 0; }
             }
             return 1;

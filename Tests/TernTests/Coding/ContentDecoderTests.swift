@@ -201,12 +201,22 @@ import Foundation
                 #expect(decoder.failure?.kind == .malformedResponse && decoder.failureOfEnd != nil)
             }
         }
+    }
+
+    @Test func onlyZerosCanFollowABodyWithoutMembers() {
         for coding in ["deflate", "br"] where ContentDecoder.acceptEncoding.contains(coding) {
             for body in Self.bodies where body.coding == coding {
-                let decoder = decoder(coding)
-                let junk = body.body + Data([0, 10, 0])
-                #expect(String(decoding: decoded(decoder, junk, by: 1), as: UTF8.self) == Self.text)
-                #expect(decoder.failureOfEnd == nil)
+                for (rest, isAllowed) in [
+                    ([0, 0], true), ([0, 10, 0], false), ([1], false), (Array(body.body), false),
+                ] {
+                    for size in [1, 2, 7, 1_000] {
+                        let decoder = decoder(coding)
+                        let text = decoded(decoder, body.body + Data(rest), by: size)
+                        #expect(String(decoding: text, as: UTF8.self) == Self.text)
+                        #expect(
+                            decoder.failureOfEnd?.kind == (isAllowed ? nil : .malformedResponse), "\(coding) \(rest)")
+                    }
+                }
             }
         }
     }
