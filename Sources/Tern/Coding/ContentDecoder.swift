@@ -2,13 +2,13 @@ import CTernZ
 import TernConcurrency
 
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+package import FoundationEssentials
 #else
-import Foundation
+package import Foundation
 #endif
 
 /// Decompresses the body of a response for one reader, in the reader's own task, at most one portion ahead.
-final class ContentDecoder: Sendable {
+package final class ContentDecoder: Sendable {
     /// The size of one chunk, and of the portion decoded at a time, in bytes.
     private static let chunkSize = 256 << 10
     private static let portion = 1 << 20
@@ -41,17 +41,38 @@ final class ContentDecoder: Sendable {
         var buffer: [UInt8] = []
     }
 
+    /// The greatest number of codings of one body.
+    private static let mostCodings = 5
+
     private let coding: String
+    /// The decoder of the coding that was applied after this one, whose output is the input here; nil for the last one.
+    private let source: ContentDecoder?
     private let host: String
     private let limit: Int64
     private let ratio: Int64
     /// Locked while a portion is decoded. There is one reader, so nothing waits for the lock.
     private let state: Lock<State>
 
-    /// Creates a decoder. `ratio` is the maximum ratio of decompressed to compressed bytes, checked beyond 10 MiB of
-    /// output.
-    init(_ coding: String, host: String, limit: Int64, ratio: Int = 200) {
+    /// Creates a decoder for codings in the order in which they were applied, at most 5. They are removed in the reverse order
+    /// (RFC 9110 §8.4).
+    ///
+    /// - Parameters:
+    ///   - limit: The greatest number of bytes after each step.
+    ///   - ratio: The maximum ratio of decompressed bytes to those of the body as it came, checked after each step beyond 10
+    ///     MiB of output.
+    package convenience init(_ codings: [String], host: String, limit: Int64, ratio: Int = 200) {
+        // More codings make no body smaller. None of them is a coding that is known.
+        let steps = codings.count > Self.mostCodings ? [codings.joined(separator: ", ")] : codings
+        let first = steps.first ?? "identity"
+        let source = steps.dropFirst().reversed().reduce(nil as ContentDecoder?) { source, coding in
+            ContentDecoder(coding, from: source, host: host, limit: limit, ratio: ratio)
+        }
+        self.init(first, from: source, host: host, limit: limit, ratio: ratio)
+    }
+
+    private init(_ coding: String, from source: ContentDecoder?, host: String, limit: Int64, ratio: Int) {
         self.coding = coding
+        self.source = source
         self.host = host
         self.limit = limit
         self.ratio = Int64(max(1, ratio))
@@ -73,11 +94,15 @@ final class ContentDecoder: Sendable {
     var produced: Int64 { state.withLock { $0.produced } }
 
     /// The reason why decoding has ended with an error.
-    var failure: TransferFailure? { state.withLock { $0.failure } }
+    var failure: TransferFailure? { source?.failure ?? state.withLock { $0.failure } }
+
+    /// The number of bytes of the body, as it came, that were decoded.
+    private var consumed: Int64 { source?.consumed ?? state.withLock { $0.consumed } }
 
     /// The reason why the body is incomplete at its end; nil also if not all of it was requested.
-    var failureOfEnd: TransferFailure? {
-        state.withLock { state in
+    package var failureOfEnd: TransferFailure? {
+        if let failure = source?.failureOfEnd { return failure }
+        return state.withLock { state in
             if let failure = state.failure { return failure }
             guard let handle = state.handle, !state.isEmpty, state.input.isEmpty, !state.mayHoldMore else { return nil }
             if unsafe tern_decoder_has_ended(handle.pointer) != 0 { return nil }
@@ -86,14 +111,31 @@ final class ContentDecoder: Sendable {
         }
     }
 
-    func add(_ chunks: [Data]) { state.withLock { $0.input += chunks.filter { !$0.isEmpty } } }
+    package func add(_ chunks: [Data]) {
+        if let source { return source.add(chunks) }
+        state.withLock { $0.input += chunks.filter { !$0.isEmpty } }
+    }
 
     /// Returns the next chunks, of about `wanted` bytes together; none when more input is needed, and after a failure.
-    func next(_ wanted: Int = .max) -> [Data] {
+    package func next(_ wanted: Int = .max) -> [Data] {
+        guard let source else { return decoded(wanted, of: nil) }
+        while true {
+            let chunks = decoded(wanted, of: source.consumed)
+            if !chunks.isEmpty || state.withLock({ $0.failure }) != nil { return chunks }
+            // All input is decoded, so that at most one portion waits between two steps.
+            let input = source.next(Self.portion)
+            if input.isEmpty { return [] }
+            state.withLock { $0.input += input }
+        }
+    }
+
+    /// Returns the next chunks.
+    /// - Parameter consumed: The decoded bytes of the body as it came; nil if they are the input of this step.
+    private func decoded(_ wanted: Int, of consumed: Int64?) -> [Data] {
         state.withLock { state in
             var chunks: [Data] = []
             var count = 0
-            while count < min(wanted, Self.portion), let chunk = decode(&state) {
+            while count < min(wanted, Self.portion), let chunk = decode(&state, of: consumed) {
                 count += chunk.count
                 chunks.append(chunk)
             }
@@ -101,7 +143,7 @@ final class ContentDecoder: Sendable {
         }
     }
 
-    private func decode(_ state: inout State) -> Data? {
+    private func decode(_ state: inout State, of consumed: Int64?) -> Data? {
         makeRoom(&state)
         var filled = 0
         while filled < state.buffer.count, state.failure == nil, !state.input.isEmpty || state.mayHoldMore {
@@ -118,7 +160,7 @@ final class ContentDecoder: Sendable {
             state.failure = TransferFailure(.tooLarge, "the response decompresses to more than \(limit) bytes")
             return nil
         }
-        if state.produced > Self.free, state.produced / ratio > state.consumed {
+        if state.produced > Self.free, state.produced / ratio > consumed ?? state.consumed {
             let reason =
                 "the response decompresses to more than \(ratio) times its size: raise maximumDecompressionRatio"
             state.failure = TransferFailure(.tooLarge, reason)
@@ -140,7 +182,10 @@ final class ContentDecoder: Sendable {
         let input = state.input.first ?? Data()
         guard let handle = state.handle else {
             let isList = coding.contains(",")
-            let how = isList ? "several times over" : "as \(coding.printable(limit: 40)), which was not asked for"
+            let how =
+                isList
+                ? "more than \(Self.mostCodings) times over"
+                : "as \(coding.printable(limit: 40)), which was not asked for"
             state.failure = TransferFailure(.malformedResponse, "the body from \(host) is encoded \(how)")
             return (0, 0)
         }

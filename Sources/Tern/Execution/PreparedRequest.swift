@@ -337,7 +337,7 @@ final class PreparedRequest: Sendable {
         // The reader of a live stream limits each of its parts. The whole has no end.
         let isLimited = !request.isLive
         return ContentDecoder(
-            codings.joined(separator: ", "), host: head.target.host,
+            codings, host: head.target.host,
             limit: isLimited ? registry.configuration.maximumDecompressedSize : .max,
             ratio: isLimited ? registry.configuration.maximumDecompressionRatio : .max)
     }

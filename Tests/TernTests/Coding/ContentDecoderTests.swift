@@ -42,7 +42,7 @@ import Foundation
     }
 
     private func decoder(_ coding: String, limit: Int64 = 1 << 30) -> ContentDecoder {
-        ContentDecoder(coding, host: "example.test", limit: limit)
+        ContentDecoder([coding], host: "example.test", limit: limit)
     }
 
     /// Returns all output for pieces of `size` bytes.
@@ -178,7 +178,7 @@ import Foundation
     /// gzip reduces 64 MiB of zeros to about a thousandth.
     @Test(arguments: [(64, 200, false), (64, 2_000, true), (10, 200, true), (11, 200, false)])
     func bodyBeyondTheRatioIsRefused(mebibytes: Int, ratio: Int, isAllowed: Bool) throws {
-        let decoder = ContentDecoder("gzip", host: "example.test", limit: 1 << 30, ratio: ratio)
+        let decoder = ContentDecoder(["gzip"], host: "example.test", limit: 1 << 30, ratio: ratio)
         decoder.add([try Deflater.compress(Data(count: mebibytes << 20), .gzip)])
         var count = 0
         while case let chunks = decoder.next(), !chunks.isEmpty { count += chunks.reduce(0) { $0 + $1.count } }
@@ -219,5 +219,72 @@ import Foundation
                 }
             }
         }
+    }
+
+    // MARK: Several codings
+
+    private static var gzipOfDeflate: Data {
+        base64("H4sIAAAAAAACA6uYc9rj7MmT1wM9zp3X1fDS1fPzDdQ4r3/Kk5EhYxPHPQDttoAkHwAAAA==")
+    }
+
+    private static var fiveCodings: Data {
+        base64(
+            "eJyT7+ZgAAEmZkZrhiP/K+ZMfv8sgYFR7dlV465827riok+labeLi9fH/y14+er5+T3hOteuz59lE2gY+WOH7uHbubxanxy2MsSbiod4OijUWQ"
+                + "NNAgB3CSJ2")
+    }
+
+    private func chain(_ codings: [String], limit: Int64 = 1 << 30, ratio: Int = 200) -> ContentDecoder {
+        ContentDecoder(codings, host: "example.test", limit: limit, ratio: ratio)
+    }
+
+    @Test func severalCodingsAreRemovedInReverse() {
+        let bodies = [
+            (["deflate", "gzip"], Self.gzipOfDeflate),
+            (["deflate", "gzip", "deflate", "gzip", "deflate"], Self.fiveCodings),
+        ]
+        for (codings, body) in bodies {
+            for size in 1...body.count {
+                let decoder = chain(codings)
+                #expect(String(decoding: decoded(decoder, body, by: size), as: UTF8.self) == Self.text)
+                #expect(decoder.failureOfEnd == nil && decoder.produced == Int64(Self.text.utf8.count))
+            }
+            for length in 1..<body.count {
+                let decoder = chain(codings)
+                _ = decoded(decoder, body.prefix(length), by: body.count)
+                #expect(decoder.failureOfEnd?.kind == .truncatedBody, "\(length) of \(body.count)")
+            }
+            let decoder = chain(codings)
+            _ = decoded(decoder, body + Data([1]), by: 3)
+            #expect(decoder.failureOfEnd?.kind == .malformedResponse)
+        }
+        let other = chain(["gzip", "deflate"])
+        _ = decoded(other, Self.gzipOfDeflate, by: 10)
+        #expect(other.failure?.kind == .malformedResponse)
+    }
+
+    @Test func moreThanFiveCodingsAreRefused() {
+        let decoder = chain(Array(repeating: "gzip", count: 6))
+        #expect(decoded(decoder, Self.bodies[0].body, by: 100).isEmpty)
+        #expect(decoder.failure?.reason.contains("is encoded more than 5 times over") == true)
+        let unknown = chain(["compress", "gzip"])
+        #expect(decoded(unknown, Self.bodies[0].body, by: 100).isEmpty)
+        #expect(unknown.failure?.reason.contains("is encoded as compress") == true)
+    }
+
+    /// 269 bytes, which become 65,250 and then 64 MiB.
+    @Test func theLimitsHoldOverAllCodings() throws {
+        let bomb = try Deflater.compress(try Deflater.compress(Data(count: 64 << 20), .gzip), .gzip)
+        for (limit, ratio) in [(Int64(10 << 20), 1 << 40), (1 << 30, 2_000)] {
+            let decoder = chain(["gzip", "gzip"], limit: limit, ratio: ratio)
+            decoder.add([bomb])
+            var count = 0
+            while case let chunks = decoder.next(), !chunks.isEmpty { count += chunks.reduce(0) { $0 + $1.count } }
+            #expect(decoder.failure?.kind == .tooLarge)
+            #expect(count <= 11 << 20)
+        }
+        // The size after the first step counts, too.
+        let inner = chain(["gzip", "gzip"], limit: 1_000)
+        #expect(decoded(inner, bomb, by: 1_000).isEmpty)
+        #expect(inner.failure?.kind == .tooLarge)
     }
 }

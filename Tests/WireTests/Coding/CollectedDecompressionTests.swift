@@ -133,6 +133,26 @@ struct CollectedDecompressionTests {
         }
     }
 
+    /// In one field and in two, in the order in which they were applied.
+    @Test(arguments: Way.allCases)
+    func severalCodingsAreRemoved(way: Way) async throws {
+        let twice = Array(try Deflater.compress(Data(Compressed.deflate), .gzip))
+        let forms = [
+            ["deflate, gzip"], ["deflate", "gzip"], ["identity, deflate", "", "gzip, identity"], ["Deflate,X-Gzip"],
+        ]
+        try await withServer { exchange in
+            let (form, count) = (exchange.request.path.hasPrefix("/cut") ? 0 : 1, exchange.request.path.dropFirst(4))
+            let fields = forms[form == 0 ? 0 : Int(count) ?? 0].map { ("Content-Encoding", $0) }
+            try exchange.respond(headers: fields, body: form == 0 ? Array(twice.prefix(Int(count) ?? 0)) : twice)
+        } test: { _, client async throws in
+            for index in forms.indices { #expect(try await way.body(of: "all\(index)", client) == Self.text) }
+            for count in 1..<twice.count {
+                let error = try await failure { try await way.body(of: "cut\(count)", client) }
+                #expect(error.kind == .truncatedBody, "\(count): \(error)")
+            }
+        }
+    }
+
     /// The bytes can be content, which must not be lost without an error.
     @Test(arguments: Way.allCases)
     func bytesAfterThePaddingAreMalformed(way: Way) async throws {
