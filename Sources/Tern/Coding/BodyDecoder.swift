@@ -43,12 +43,13 @@ extension BodyDecoder where Value == Data {
 }
 
 extension BodyDecoder where Value == String {
-    /// Decodes text in the charset of the response's Content-Type. Without a charset, decodes UTF-8, or ISO-8859-1 if
-    /// that fails.
+    /// Decodes text in the charset of the response's Content-Type. Without a charset, and for one that is not known or names
+    /// several, decodes UTF-8, or windows-1252 if the bytes are not UTF-8. `iso-8859-1` means windows-1252, as in browsers, and
+    /// UTF-7 is not decoded. Throws for bytes that are no text in the charset of the response.
     public static var string: Self {
         Self { body, head in
             let charset = head.headers["Content-Type"].flatMap { MediaType($0) }?.charset
-            return try TextDecoding.string(from: body, charset: charset)
+            return try TextDecoding.text(from: body, label: charset)
         }
     }
 }

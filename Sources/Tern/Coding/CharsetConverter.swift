@@ -117,9 +117,18 @@ extension TextDecoding {
         switch name {
         case "utf-8", "utf8": return Array(text.utf8)
         case "us-ascii", "ascii": return text.utf8.allSatisfy { $0 < 0x80 } ? Array(text.utf8) : nil
-        case "iso-8859-1", "iso_8859-1", "iso8859-1", "latin1", "latin-1", "l1":
-            guard text.unicodeScalars.allSatisfy({ $0.value <= 0xFF }) else { return nil }
-            return text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
+        case _ where windows1252Names.contains(name):
+            var bytes: [UInt8] = []
+            for scalar in text.unicodeScalars {
+                if let place = windows1252Block.firstIndex(where: { UInt32($0) == scalar.value }) {
+                    bytes.append(UInt8(0x80 + place))
+                } else if scalar.value <= 0xFF, !(0x80..<0xA0).contains(scalar.value) {
+                    bytes.append(UInt8(scalar.value))
+                } else {
+                    return nil
+                }
+            }
+            return bytes
         default: return CharsetConverter.bytes(of: text, charset: name)
         }
     }

@@ -24,10 +24,33 @@ package enum TextDecoding {
         }
     }
 
+    /// Decodes a body whose charset is named by a server that may know no better.
+    ///
+    /// White space and quotes around the label are ignored. A label that names no charset of the system, several ones
+    /// (`utf-8,gbk`), `none`, `unicode` without a NUL in the text, and UTF-7, whose text other readers see as another one, mean
+    /// what no label means: UTF-8, and windows-1252 for bytes that are not UTF-8, as in browsers.
+    ///
+    /// - Throws: `Problem.invalidBytes` only, for bytes that are no text in the charset that the label names.
+    package static func text(from bytes: some Collection<UInt8>, label: String?) throws(Problem) -> String {
+        let isMargin = { (byte: UInt8) in byte <= 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") }
+        var name = (label ?? "").utf8.drop(while: isMargin)
+        while let last = name.last, isMargin(last) { name.removeLast() }
+        var charset: String? = String(decoding: name.map(\.asciiLowercased), as: UTF8.self)
+        // WHATWG's name of UTF-16 in the order of small machines. Servers write it for any Unicode.
+        if charset == "unicode" { charset = bytes.contains(0) ? "utf-16le" : nil }
+        do {
+            return try string(from: bytes, charset: charset)
+        } catch {
+            guard case .unknownCharset = error else { throw error }
+            return try string(from: bytes, charset: nil)
+        }
+    }
+
     /// Decodes a body.
     ///
     /// A byte order mark takes precedence over the charset (RFC 3629 §6, RFC 2781 §3.2) and is not part of the text.
-    /// Without a charset the text is UTF-8, and bytes that are not UTF-8 are read as ISO-8859-1, which never fails.
+    /// Without a charset the text is UTF-8, and bytes that are not UTF-8 are read as windows-1252, which never fails. The names of
+    /// ISO-8859-1 mean windows-1252 too, as in browsers (WHATWG Encoding §4.2): it has letters where the other has controls.
     package static func string(from bytes: some Collection<UInt8>, charset: String?) throws(Problem) -> String {
         let result = bytes.withContiguousStorageIfAvailable { buffer in
             let span = unsafe Span(_unsafeElements: buffer)
@@ -44,7 +67,7 @@ package enum TextDecoding {
             return try decode(bytes.extracting(mark.length..<bytes.count), charset: mark.charset)
         }
         guard let name else {
-            return utf8(bytes) ?? latin1(bytes)
+            return utf8(bytes) ?? windows1252(bytes)
         }
         return try decode(bytes, charset: name)
     }
@@ -56,8 +79,10 @@ package enum TextDecoding {
             return text
         case "us-ascii", "ascii":
             // UTF-8 with a wrong label is more common than invalid bytes.
-            return utf8(bytes) ?? latin1(bytes)
-        case "iso-8859-1", "iso_8859-1", "iso8859-1", "latin1", "latin-1", "l1": return latin1(bytes)
+            return utf8(bytes) ?? windows1252(bytes)
+        case _ where windows1252Names.contains(charset): return windows1252(bytes)
+        // Its text can be read as other text, and browsers do not know it.
+        case _ where utf7Names.contains(charset): throw .unknownCharset(charset)
         // Without a mark the order is big-endian (RFC 2781 §4.3; Unicode says the same for UTF-32).
         case "utf-16", "utf16": return try CharsetConverter.string(from: bytes, charset: "utf-16be")
         case "utf-32", "utf32": return try CharsetConverter.string(from: bytes, charset: "utf-32be")
@@ -67,6 +92,34 @@ package enum TextDecoding {
 
     private static func utf8(_ bytes: Span<UInt8>) -> String? {
         unsafe bytes.withUnsafeBufferPointer { unsafe String(validating: $0, as: UTF8.self) }
+    }
+
+    static let windows1252Names: Set = [
+        "iso-8859-1", "iso_8859-1", "iso8859-1", "latin1", "latin-1", "l1", "windows-1252", "cp1252", "x-cp1252",
+    ]
+
+    private static let utf7Names: Set = [
+        "utf-7", "utf7", "utf-7-imap", "unicode-1-1-utf-7", "csunicode11utf7", "cp65000",
+    ]
+
+    /// The characters of 0x80 to 0x9F. Five bytes have none and stay controls, so that every text can be decoded.
+    static let windows1252Block: [UInt16] = [
+        0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,
+        0x017D,
+        0x8F, 0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153,
+        0x9D,
+        0x017E, 0x0178,
+    ]
+
+    /// Decodes bytes as windows-1252.
+    static func windows1252(_ bytes: Span<UInt8>) -> String {
+        var units: [UInt16] = []
+        units.reserveCapacity(bytes.count)
+        for index in bytes.indices {
+            let byte = bytes[index]
+            units.append((0x80..<0xA0).contains(byte) ? windows1252Block[Int(byte) - 0x80] : UInt16(byte))
+        }
+        return String(decoding: units, as: UTF16.self)
     }
 
     /// Decodes each byte as the code point of its number.

@@ -13,7 +13,7 @@ struct TextDecodingTests {
         arguments: [
             ("utf-8", Array("naïve 漢".utf8), "naïve 漢"), ("UTF8", [0x61], "a"), (" utf-8 ", [0x61], "a"),
             ("utf-8", [], ""),
-            ("iso-8859-1", [0xE9, 0x80], "é\u{80}"), ("Latin1", [0xFF], "ÿ"), ("us-ascii", [0x41], "A"),
+            ("iso-8859-1", [0xE9, 0x80, 0x81, 0x9F], "é€\u{81}Ÿ"), ("Latin1", [0xFF], "ÿ"), ("us-ascii", [0x41], "A"),
             ("us-ascii", [0xC3, 0xA9], "é"), ("us-ascii", [0xE9], "é"), ("windows-1252", [0x80, 0x93], "€“"),
             ("iso-8859-15", [0xA4], "€"), ("windows-1251", [0xCF, 0xF0, 0xE8], "При"),
             ("koi8-r", [0xF0, 0xD2, 0xC9], "При"),
@@ -41,6 +41,40 @@ struct TextDecodingTests {
         ] as [([UInt8], String)])
     func textWithoutACharsetIsUTF8OrLatin1(bytes: [UInt8], expected: String) throws {
         #expect(try TextDecoding.string(from: bytes, charset: nil) == expected)
+    }
+
+    /// The labels of servers that mean none, and the text of two bodies with each.
+    @Test(arguments: [
+        nil, "", "utf-8,gbk", "utf-8, utf-8", "none", "utf8mb4", "unicode", "\"utf-8\"", "'utf-8'", " \"utf8 ", "utf-7",
+        "UTF7",
+        "binary", "8bit", "default", "utf 8", "../x", "utf-8//IGNORE", "\r\n", "x\0y", "iso-8859-1\"", "x-user-defined",
+        "%s",
+    ])
+    func labelsThatNameNoCharsetMeanUTF8OrWindows1252(label: String?) throws {
+        if label?.contains("8859") != true {
+            #expect(try TextDecoding.text(from: Array("é+AGE-".utf8), label: label) == "é+AGE-")
+        }
+        guard label?.filter({ !"\"' ".contains($0) }).hasPrefix("utf8") != true, label?.contains("utf-8\"") != true,
+            label?.contains("utf-8'") != true
+        else { return }
+        #expect(try TextDecoding.text(from: [0xE9, 0x80, 0x93], label: label) == "é€“")
+    }
+
+    @Test func labelsOfCharsetsAreObeyed() throws {
+        #expect(try TextDecoding.text(from: [0xCF, 0xF0], label: " \"Windows-1251\" ") == "Пр")
+        #expect(try TextDecoding.text(from: [0x61, 0x00], label: "unicode") == "a")
+        #expect(throws: TextDecoding.Problem.invalidBytes(charset: "utf-8")) {
+            try TextDecoding.text(from: [0xFF], label: "'utf-8'")
+        }
+    }
+
+    @Test func everyByteOfWindows1252GoesBothWays() throws {
+        let bytes = (0...255).map { UInt8($0) }
+        let text = try TextDecoding.string(from: bytes, charset: "windows-1252")
+        #expect(text.unicodeScalars.count == 256 && text.contains("€"))
+        #expect(TextDecoding.bytes(of: text, charset: "iso-8859-1") == bytes)
+        #expect(TextDecoding.bytes(of: "\u{80}", charset: "latin1") == nil)
+        #expect(TextDecoding.bytes(of: "я", charset: "latin1") == nil)
     }
 
     @Test func bytesCanComeInPieces() throws {
