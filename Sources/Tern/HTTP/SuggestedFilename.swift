@@ -6,8 +6,8 @@ package enum SuggestedFilename {
     /// Returns the name of `Content-Disposition` (RFC 6266), otherwise the last component of the URL's path, otherwise
     /// `download`.
     package static func name(contentDisposition: String?, target: Target?) -> String {
-        if let contentDisposition, let proposed = filename(in: contentDisposition), let name = sanitize(proposed) {
-            return name
+        for proposed in contentDisposition.map(filenames) ?? [] {
+            if let name = sanitize(proposed) { return name }
         }
         if let path = target?.path, let last = path.utf8.split(separator: Reference.slash).last {
             let decoded = String(decoding: Reference.percentDecoded(Array(last)[...]), as: UTF8.self)
@@ -93,29 +93,59 @@ package enum SuggestedFilename {
         return String(stem + suffix)
     }
 
-    /// Returns the file name of the field. `filename*` takes precedence over `filename` (RFC 6266 §4.3) if it can be
-    /// decoded.
-    private static func filename(in contentDisposition: String) -> String? {
+    /// Returns the file names of the field, the best one first. `filename*` takes precedence over `filename` (RFC 6266 §4.3) if
+    /// it can be decoded. A damaged one is ignored if there is another name, and otherwise gives what can be read of it (RFC
+    /// 8187 §3.2.1). Of several parameters of one name, the first counts.
+    private static func filenames(in contentDisposition: String) -> [String] {
         var scanner = ParameterScanner(contentDisposition)
         // Servers often omit the disposition and begin with `filename=`.
         if !scanner.startsWithParameter { _ = scanner.leadingValue() }
-        var plain: String?
+        var (extended, plain, damaged): (String?, String?, String?)
         while let parameter = scanner.next() {
-            if parameter.name == "filename*", let name = extendedValue(parameter.value) { return name }
-            if parameter.name == "filename", plain == nil { plain = parameter.value }
+            switch parameter.name {
+            case "filename*" where extended == nil:
+                extended = extendedValue(parameter.value)
+                if extended == nil, damaged == nil { damaged = readablePart(of: parameter.value) }
+            case "filename" where plain == nil: plain = parameter.value
+            default: break
+            }
         }
-        return plain
+        return [extended, plain, damaged].compactMap { $0 }
     }
 
     /// Decodes `charset'language'percent-encoded` (RFC 8187 §3.2) in UTF-8 or ISO-8859-1.
     private static func extendedValue(_ value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3 else { return nil }
+        guard parts.count == 3, isWhole(parts[2]) else { return nil }
         let bytes = Reference.percentDecoded(Array(parts[2].utf8)[...])
         switch parts[0].lowercased() {
         case "utf-8": return String(validating: bytes, as: UTF8.self)
         case "iso-8859-1": return TextDecoding.latin1(bytes.span)
         default: return nil
         }
+    }
+
+    /// Returns whether a value is ASCII in which each `%` begins an escape.
+    private static func isWhole(_ value: Substring) -> Bool {
+        let bytes = Array(value.utf8)
+        return bytes.indices.allSatisfy { index in
+            if bytes[index] != UInt8(ascii: "%") { return bytes[index] < 0x80 }
+            return bytes[index...].dropFirst().prefix(2).count(where: \.isHexDigit) == 2
+        }
+    }
+
+    /// Returns the text of a damaged value: in UTF-8, without its charset and language, and without bytes that are no text.
+    private static func readablePart(of value: String) -> String? {
+        let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        // Without quotes, it is a plain value under the wrong name.
+        guard let text = parts.count == 3 ? parts[2] : parts.count == 1 ? parts[0] : nil else { return nil }
+        let bytes = Reference.percentDecoded(Array(text.utf8)[...])
+        return String(decoding: bytes, as: UTF8.self).filter { $0 != "\u{FFFD}" }
+    }
+}
+
+extension UInt8 {
+    fileprivate var isHexDigit: Bool {
+        isASCIIDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(asciiLowercased)
     }
 }

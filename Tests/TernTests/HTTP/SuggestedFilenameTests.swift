@@ -18,6 +18,23 @@ struct SuggestedFilenameTests {
         ("attachment; filename=\"a\u{0}b\u{7}.txt\"", "ab.txt"), ("attachment; filename=\".bashrc\"", "bashrc"),
         ("attachment; filename=naïve.txt", "naïve.txt"), ("attachment; filename=\"unclosed.txt", "unclosed.txt"),
         ("attachment; filename=first; filename=second", "first"),
+        // A damaged extended value (RFC 8187 §3.2.1) is ignored if there is another name.
+        ("attachment; filename*=UTF-8''a%2; filename=fall.txt", "fall.txt"),
+        ("attachment; filename=fall.txt; filename*=UTF-8''%zz%41", "fall.txt"),
+        ("attachment; filename*=UTF-8''a%; filename=fall.txt", "fall.txt"),
+        ("attachment; filename*=UTF-8''naïve; filename=fall.txt", "fall.txt"),
+        ("attachment; filename*=UTF-8''%C3%28x; filename=fall.txt", "fall.txt"),
+        ("attachment; filename*=''x; filename=fall.txt", "fall.txt"),
+        ("attachment; filename*=UTF-8''..; filename=fall.txt", "fall.txt"),
+        ("attachment; filename*=UTF-8''; filename=fall.txt", "fall.txt"),
+        ("attachment; filename*=UTF-8''a%2; filename*=UTF-8''b.txt; filename=fall.txt", "b.txt"),
+        ("attachment; filename*=UTF-8''b.txt; filename*=UTF-8''c.txt", "b.txt"),
+        // Without another one, it gives what can be read of it.
+        ("attachment; filename*=UTF-8''na%C3%AFve%2.txt", "naïve%2.txt"),
+        ("attachment; filename*=UTF-8''a%FFb.txt", "ab.txt"),
+        ("attachment; filename*=UTF-8''naïve.txt", "naïve.txt"), ("attachment; filename*=x.txt", "x.txt"),
+        ("attachment; filename*=\"UTF-8''a%20b.txt\"", "a b.txt"),
+        ("attachment; filename*=UTF-8''a b (1).txt", "a b (1).txt"),
     ])
     func proposalOfTheServerIsUsed(header: String, expected: String) {
         #expect(SuggestedFilename.name(contentDisposition: header, target: nil) == expected)
