@@ -167,9 +167,10 @@ struct RedirectRules: Sendable {
         } catch {
             return .fail(TransferFailure(.redirect, "the redirect from \(target) leads nowhere: \(error.reason)"))
         }
-        // The user information stays with its origin, because a Location rarely repeats it.
+        // The user information stays with its origin, because a Location rarely repeats it. One that has its own replaces it.
         let fragment = next.fragment ?? target.fragment
-        if next.origin == target.origin { next = Target(string: next.string, authority: target.authority) }
+        let hasUser = next.user != nil || next.password != nil
+        if next.origin == target.origin, !hasUser { next = Target(string: next.string, authority: target.authority) }
         if next.fragment != fragment { next = next.with(fragment: fragment) }
         if visited.isEmpty { visited.append(Visit(method: method, url: target.string)) }
         if target.isSecure, !next.isSecure {

@@ -26,6 +26,22 @@ struct RedirectRulesTests {
 
     private struct NotFollowed: Error {}
 
+    @Test func userInformationOfALocationReplacesThatOfTheOrigin() throws {
+        let from = "https://ada:old@a.example/x"
+        let rows: [(location: String, user: String?, password: String?)] = [
+            ("/y", "ada", "old"), ("https://a.example/y", "ada", "old"),
+            ("https://b%40:p%3Aw@a.example/y", "b@", "p:w"),
+            ("https://bob@a.example/y", "bob", nil), ("https://:only@a.example/y", "", "only"),
+            ("//bob:new@a.example:443/y", "bob", "new"), ("https://b.example/y", nil, nil),
+            ("https://bob:new@b.example/y", "bob", "new"),
+        ]
+        for row in rows {
+            let target = try followed(step(302, to: row.location, from: from)).target
+            #expect(target.user ?? "" == row.user ?? "" && target.password == row.password, "\(row.location)")
+            #expect(!target.string.contains("@"))
+        }
+    }
+
     @Test func locationsThatDifferInTheirBytesAreSeveralPlaces() throws {
         var rules = RedirectRules(limit: 20)
         let action = rules.action(

@@ -279,6 +279,25 @@ struct HTTPAuthenticationTests {
         #expect(received() == [nil, Self.basic])
     }
 
+    @Test func theUserInformationOfARedirectReplacesThatOfTheOrigin() async throws {
+        let fields = Lock<[String?]>([])
+        try await withServer { exchange in
+            fields.withLock { $0.append(exchange.request["Authorization"]) }
+            let host = exchange.request["Host"] ?? ""
+            switch exchange.request.path {
+            case "/start": try exchange.respond(status: 302, headers: [("Location", "http://ada:s3cret@\(host)/")])
+            default: try Self.basicServer(exchange)
+            }
+        } test: { server, client async throws in
+            for user in ["mallory:old@", ""] {
+                let url = "http://\(user)127.0.0.1:\(server.url.port ?? 0)/start"
+                let answer = try await client.session.response(for: Request(.get, url), decode: .string)
+                #expect(answer.value == "in 0")
+            }
+            #expect(fields.withLock { $0.compactMap(\.self).allSatisfy { $0 == Self.basic } })
+        }
+    }
+
     @Test func credentialStaysWithItsOriginAfterARedirect() async throws {
         let fields = Lock<[String?]>([])
         let other = try LoopbackServer { exchange in
