@@ -44,14 +44,16 @@ final class CookieFile: Sendable {
 
     init(_ path: String) { self.path = path }
 
-    func read() throws -> [Cookie] {
+    func read(_ opening: CookieStore.Opening) throws -> [Cookie] {
         guard system.exists(path) else { return [] }
         let data = try contents()
         // The decoder's error could quote a value.
-        guard let snapshot = try? JSONDecoder().decode(Snapshot.self, from: data), snapshot.version == 1 else {
-            throw Unreadable(path: path)
+        if let snapshot = try? JSONDecoder().decode(Snapshot.self, from: data), snapshot.version == 1 {
+            return snapshot.cookies
         }
-        return snapshot.cookies
+        guard opening == .startingOverIfDamaged else { throw Unreadable(path: path) }
+        try system.rename(path, to: path + ".damaged")
+        return []
     }
 
     private func contents() throws(FileFailure) -> Data {

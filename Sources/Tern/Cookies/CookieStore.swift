@@ -46,9 +46,20 @@ public final class CookieStore: Sendable {
     /// thread of the store writes a new file with permissions 0600 and puts it in the place of the old one, so that a
     /// process that is killed leaves a whole file. ``save()`` waits for that. One file belongs to one store.
     ///
-    /// - Throws: `NetworkError` of kind `.fileSystem` when the file cannot be read or was not written by a store.
-    public convenience init(file: URL) throws(NetworkError) {
-        try self.init(file: file.path, jar: CookieJar(), now: { Date() })
+    /// - Parameter opening: The treatment of a file that is damaged or empty. ``Opening/failingIfDamaged`` by default.
+    /// - Throws: `NetworkError` of kind `.fileSystem` when the file cannot be read, and when it was not written by a store, unless
+    ///   `opening` says otherwise.
+    public convenience init(file: URL, opening: Opening = .failingIfDamaged) throws(NetworkError) {
+        try self.init(file: file.path, opening: opening, jar: CookieJar(), now: { Date() })
+    }
+
+    /// The treatment of a file that was not written by a store, or not whole.
+    public enum Opening: Sendable, Hashable {
+        /// The file stays as it is, and opening it fails, at each start of the program.
+        case failingIfDamaged
+        /// The file is renamed to its name with `.damaged` at the end, in the place of an earlier one, and the store is empty. Users
+        /// have to sign in again.
+        case startingOverIfDamaged
     }
 
     package init(jar: consuming CookieJar, now: @escaping @Sendable () -> Date = { Date() }) {
@@ -60,12 +71,13 @@ public final class CookieStore: Sendable {
     }
 
     package init(
-        file path: String, jar: consuming CookieJar, now: @escaping @Sendable () -> Date
+        file path: String, opening: Opening = .failingIfDamaged, jar: consuming CookieJar,
+        now: @escaping @Sendable () -> Date
     ) throws(NetworkError) {
         let file = CookieFile(path)
         do {
             // A cookie that breaks the rules is left out, because the file may have been edited.
-            for cookie in try file.read() { _ = jar.insertChecked(cookie, now: now()) }
+            for cookie in try file.read(opening) { _ = jar.insertChecked(cookie, now: now()) }
         } catch {
             throw NetworkError(.fileSystem, reason: "the cookies cannot be read: \(error)", underlying: error)
         }

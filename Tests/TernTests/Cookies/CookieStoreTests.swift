@@ -32,6 +32,39 @@ struct CookieStoreTests {
         }
     }
 
+    @Test(arguments: [
+        "", " ", "{", "{\"version\":1,\"cookies\":[{", "[]", "\u{0}\u{0}", "{\"version\":2,\"cookies\":[]}",
+    ])
+    func aDamagedFileIsKeptAsideIfWanted(content: String) async throws {
+        try await inFolder { path in
+            let target = try Target(absolute: "https://a.example/")
+            try Data(content.utf8).write(to: URL(filePath: path))
+            let error = #expect(throws: NetworkError.self) { try CookieStore(file: URL(filePath: path)) }
+            #expect(error?.kind == .fileSystem)
+            #expect(try Data(contentsOf: URL(filePath: path)) == Data(content.utf8))
+            let store = try CookieStore(file: URL(filePath: path), opening: .startingOverIfDamaged)
+            #expect(store.isEmpty)
+            #expect(try Data(contentsOf: URL(filePath: path + ".damaged")) == Data(content.utf8))
+            store.store(["a=b; Max-Age=60"], from: target)
+            try await store.save()
+            // A file that is whole is read, in both ways.
+            #expect(try !CookieStore(file: URL(filePath: path), opening: .startingOverIfDamaged).isEmpty)
+            #expect(try !CookieStore(file: URL(filePath: path)).isEmpty)
+            #expect(try Data(contentsOf: URL(filePath: path + ".damaged")) == Data(content.utf8))
+        }
+    }
+
+    @Test func aFileThatCannotBeReadIsNotDamaged() async throws {
+        try await inFolder { path in
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            let error = #expect(throws: NetworkError.self) {
+                try CookieStore(file: URL(filePath: path), opening: .startingOverIfDamaged)
+            }
+            #expect(error?.kind == .fileSystem)
+            #expect(FileManager.default.fileExists(atPath: path))
+        }
+    }
+
     @Test func anEmptyStoreAddsNothing() throws {
         let store = CookieStore()
         #expect(store.isEmpty)
