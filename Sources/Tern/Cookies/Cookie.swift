@@ -180,8 +180,11 @@ extension Cookie {
     /// Returns whether this cookie has no name and a value that, once sent, reads like a cookie with the other's name.
     func impersonatesName(of other: Cookie) -> Bool {
         guard name.isEmpty, let equals = value.utf8.firstIndex(of: UInt8(ascii: "=")) else { return false }
-        let posed = String(value[..<equals])
-        return Self.bytes(posed, encoding).elementsEqual(Self.bytes(other.name, other.encoding))
+        // Servers remove white space around a name.
+        let isSpace = { (scalar: Unicode.Scalar) in scalar.properties.isWhitespace }
+        var posed = value[..<equals].unicodeScalars.drop(while: isSpace)
+        while let last = posed.last, isSpace(last) { posed.removeLast() }
+        return Self.bytes(String(posed), encoding).elementsEqual(Self.bytes(other.name, other.encoding))
     }
 
     private static func hasPrefix(_ text: String, _ prefix: String) -> Bool {

@@ -171,6 +171,12 @@ struct CookieJarTests {
         let (plain, secure) = (try Target(absolute: "http://a.example/"), try Target(absolute: "https://a.example/"))
         _ = jar.store("sid=1; secure; path=/", from: secure, now: now)
         #expect(refusal(jar.store("=sid=2; path=/", from: plain, now: now)) == .overwritesSecure)
+        for space in [" ", "\t", " \t ", "\u{A0}", "\u{2003}"] {
+            let fields = ["=sid\(space)=evil; path=/", "=\(space)sid=evil; path=/"]
+            for field in fields {
+                #expect(refusal(jar.store(field, from: plain, now: now)) == .overwritesSecure, "\(field)")
+            }
+        }
         #expect(refusal(jar.store("=other=2; path=/", from: plain, now: now)) == nil)
     }
 
