@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 /// A host in the canonical form that all comparisons use: trust policies, cookies, credentials, connections and
 /// proxies.
 ///
@@ -135,7 +143,8 @@ package struct CanonicalHost: Sendable, Hashable {
         urlText = "[\(address.text)%25\(name)]"
     }
 
-    /// Parses the name of an interface, whose case matters, or its number without leading zeros.
+    /// Parses the name of an interface, whose case matters, or its number. The number of an interface of this system becomes its
+    /// name, so that both are one host for trust and cookies; another one is written without leading zeros.
     private static func zone(_ bytes: ArraySlice<UInt8>) throws(Target.Problem) -> String {
         // The maximum length of an interface name on Linux.
         guard !bytes.isEmpty, bytes.count <= 15, bytes.allSatisfy({ ByteSet.unreserved.contains($0) }) else {
@@ -146,7 +155,12 @@ package struct CanonicalHost: Sendable, Hashable {
         guard let number = UInt32(name), number > 0 else {
             throw Target.Problem(reason: "the IPv6 address has a malformed zone")
         }
-        return String(number)
+        if unsafe if_nametoindex(name) != 0 { return name }
+        var buffer = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
+        guard unsafe if_indextoname(number, &buffer) != nil else { return String(number) }
+        let known = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        return known.allSatisfy { ByteSet.unreserved.contains($0) }
+            ? String(decoding: known, as: UTF8.self) : String(number)
     }
 }
 

@@ -9,6 +9,14 @@ struct CanonicalHostTests {
         try CanonicalHost(url: Array(text.utf8)[...])
     }
 
+    #if os(Linux)
+    /// The first interface of Linux is the loopback.
+    @Test(arguments: ["[fe80::1%251]", "[fe80::1%1]", "[fe80::1%2501]", "[fe80::1%25lo]", "[fe80::1%lo]"])
+    func anInterfaceIsOneHostByNameAndByNumber(text: String) throws {
+        #expect(try host(text).text == "fe80::1%lo")
+    }
+    #endif
+
     @Test(arguments: [
         // IPv4, in all spellings.
         ("127.0.0.1", "127.0.0.1"), ("127.1", "127.0.0.1"), ("127.0.1", "127.0.0.1"), ("2130706433", "127.0.0.1"),
@@ -26,8 +34,9 @@ struct CanonicalHostTests {
         ("[1:0:0:2:0:0:0:3]", "1:0:0:2::3"), ("[1:2:3:4:5:6:7::]", "1:2:3:4:5:6:7:0"), ("[1::]", "1::"),
         ("[::2:3:4:5:6:7:8]", "0:2:3:4:5:6:7:8"), ("[1:2:3:4:5:6:255.0.255.1]", "1:2:3:4:5:6:ff00:ff01"),
         // Zones.
-        ("[fe80::1%25eth0]", "fe80::1%eth0"), ("[FE80:0::1%Eth0]", "fe80::1%Eth0"), ("[febf::1%251]", "febf::1%1"),
-        ("[fe80::1%2501]", "fe80::1%1"),
+        ("[fe80::1%25eth0]", "fe80::1%eth0"), ("[FE80:0::1%Eth0]", "fe80::1%Eth0"),
+        ("[febf::1%254001]", "febf::1%4001"),
+        ("[fe80::1%25004001]", "fe80::1%4001"),
         // Names.
         ("EXAMPLE.com", "example.com"), ("example.com.", "example.com"), ("%65xample.com", "example.com"),
         ("a_b.c-d~e", "a_b.c-d~e"), ("1.com", "1.com"), ("1.2.3.com", "1.2.3.com"), ("0x7f.com", "0x7f.com"),
