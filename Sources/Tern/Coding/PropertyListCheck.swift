@@ -1,12 +1,12 @@
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+package import FoundationEssentials
 #else
-import Foundation
+package import Foundation
 #endif
 
 /// Checks the nesting of property lists before they are decoded: Foundation parses those in XML recursively, and recursive types
 /// decode recursively, so that a deep list overflows the stack.
-enum PropertyListCheck {
+package enum PropertyListCheck {
     /// The reason why a body is not decoded.
     struct Problem: Error, CustomStringConvertible {
         let description: String
@@ -20,7 +20,7 @@ enum PropertyListCheck {
     static let maximumDepth = 200
 
     /// Returns a property list for the decoder.
-    static func checked(_ body: Data) throws -> Data {
+    package static func checked(_ body: Data) throws -> Data {
         if body.starts(with: "bplist".utf8) {
             var list = try BinaryPropertyList(Array(body))
             try list.check()

@@ -15,7 +15,7 @@ struct FuzzTarget: Sendable {
 
     /// Every target, in the order in which `scripts/fuzz` runs them. To add one, add it to the list of its area.
     static let all: [FuzzTarget] =
-        images + urls + cookies + resumeData + streaming + webSocket + xml + engine
+        images + urls + cookies + resumeData + streaming + webSocket + coding + xml + engine
 
     #if os(Linux)
     /// The parsers and state machines of the engine.
