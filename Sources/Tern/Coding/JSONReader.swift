@@ -119,45 +119,82 @@ package struct JSONReader {
         return value
     }
 
-    /// Reads a number: a whole one as an integer, however it is written, if it fits.
+    /// Reads a number: a whole one as an integer, however it is written, if it fits. Integers are exact beyond 53 bits.
     private mutating func number() throws -> JSONValue {
         let start = index
         let isNegative = peek() == UInt8(ascii: "-")
         if isNegative { index += 1 }
-        let digits = index
-        var (magnitude, isExact) = (UInt64(0), true)
-        while let byte = peek(), Self.isDigit(byte) {
-            let (product, overflows) = magnitude.multipliedReportingOverflow(by: 10)
-            let (sum, carries) = product.addingReportingOverflow(UInt64(byte - UInt8(ascii: "0")))
-            (magnitude, isExact) = (sum, isExact && !overflows && !carries)
-            index += 1
-        }
-        guard index > digits, bytes[digits] != UInt8(ascii: "0") || index == digits + 1 else { throw unexpected() }
-        let endOfDigits = index
+        let first = index
+        var decimal = Decimal64()
+        try digits(of: &decimal)
+        guard bytes[first] != UInt8(ascii: "0") || index == first + 1 else { throw unexpected() }
         if peek() == UInt8(ascii: ".") {
             index += 1
-            try skipDigits()
+            let fraction = index
+            try digits(of: &decimal)
+            decimal.scale -= index - fraction
         }
         if let byte = peek(), byte | 0x20 == UInt8(ascii: "e") {
             index += 1
-            if let sign = peek(), sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { index += 1 }
-            try skipDigits()
+            let sign = peek()
+            if sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { index += 1 }
+            var exponent = Decimal64()
+            try digits(of: &exponent)
+            let size = Int(exponent.whole.map { min($0, 1 << 40) } ?? 1 << 40)
+            decimal.scale += sign == UInt8(ascii: "-") ? -size : size
         }
-        let isWhole = index == endOfDigits
-        isExact = isExact && isWhole
-        if isExact, let integer = Int64(exactly: magnitude) { return .integer(isNegative ? -integer : integer) }
-        if isExact, isNegative, magnitude == 1 << 63 { return .integer(.min) }
+        if let magnitude = decimal.whole {
+            if let integer = Int64(exactly: magnitude) { return .integer(isNegative ? -integer : integer) }
+            if isNegative, magnitude == 1 << 63 { return .integer(.min) }
+        }
         guard let value = Double(String(decoding: bytes[start..<index], as: UTF8.self)), value.isFinite else {
             throw problem("the number at byte \(start) does not fit into a Double")
         }
-        // A whole number that is too long for an integer was rounded.
-        if isWhole { return .number(value) }
-        return Int64(exactly: value).map { .integer($0) } ?? .number(value)
+        return .number(value)
     }
 
-    private mutating func skipDigits() throws {
+    /// Digits as they are written, as a number without the zeros at its end.
+    private struct Decimal64 {
+        private var digits: UInt64? = 0
+        private var zeros = 0
+        /// The power of ten of the last digit that was added.
+        var scale = 0
+
+        mutating func add(_ digit: UInt64) {
+            zeros += 1
+            if digit == 0 || digits == nil { return }
+            while zeros > 0, let value = digits {
+                let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+                digits = overflows ? nil : product
+                zeros -= 1
+            }
+            digits = digits.flatMap { value in
+                let (sum, overflows) = value.addingReportingOverflow(digit)
+                return overflows ? nil : sum
+            }
+        }
+
+        /// The value, if it is a whole number of 64 bits.
+        var whole: UInt64? {
+            guard var value = digits else { return nil }
+            if value == 0 { return 0 }
+            let power = zeros + scale
+            guard power >= 0, power < 20 else { return nil }
+            for _ in 0..<power {
+                let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+                if overflows { return nil }
+                value = product
+            }
+            return value
+        }
+    }
+
+    private mutating func digits(of decimal: inout Decimal64) throws {
         let start = index
-        while let byte = peek(), Self.isDigit(byte) { index += 1 }
+        while let byte = peek(), Self.isDigit(byte) {
+            decimal.add(UInt64(byte - UInt8(ascii: "0")))
+            index += 1
+        }
         guard index > start else { throw unexpected() }
     }
 

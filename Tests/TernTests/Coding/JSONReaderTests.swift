@@ -24,7 +24,7 @@ struct JSONReaderTests {
         "\u{B}1", "\u{A0}1",
         "[1]\u{FEFF}", "/*x*/1", "1//x", "[\"a\"", "[\"a\":1]", "{\"a\":1:2}", "\u{2028}1", "*", "a", "1a", "[1a]",
         "[a]", "\"a\"\"b\"",
-        "1e999", "-1e999", "[1e400]",
+        "1e999", "-1e999", "[1e400]", "1e99999999999999999999",
     ])
     func textsThatAreNoJSONAreRefused(text: String) {
         #expect(throws: DecodingError.self) { try value(text) }
@@ -38,7 +38,9 @@ struct JSONReaderTests {
             ("-9223372036854775808", .integer(.min)),
             ("9223372036854775808", 9_223_372_036_854_775_808.0),
             ("-9223372036854775809", -9_223_372_036_854_775_808.0),
-            ("1.5", 1.5), ("-1.5e3", -1_500), ("1E2", 100), ("1e-2", 0.01), ("1e+2", 100), ("0.1e1", 1), ("1e-999", 0),
+            ("1.5", 1.5), ("-1.5e3", -1_500), ("1E2", 100), ("1e-2", 0.01), ("1e+2", 100), ("0.1e1", 1),
+            ("1e-999", 0.0), ("9007199254740993.0", 9_007_199_254_740_993),
+            ("0.00000000000000000000000000012e29", 12), ("1.50e1", 15), ("9.3e18", 9.3e18),
             ("0e5", 0),
             ("123456789012345678901234567890", 123456789012345678901234567890.0), ("\"\"", ""), ("\"a\"", "a"),
             ("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\u{8}\u{C}\n\r\t"),
@@ -161,7 +163,20 @@ struct JSONReaderTests {
             damaged[Int(writer.next() % UInt64(damaged.count))] = UInt8(truncatingIfNeeded: writer.next() % 128)
             let other = try? JSONReader.value(of: Data(damaged))
             // Foundation's decoder takes a comma before the end of an array or object, and more.
-            if let other { #expect(try JSONDecoder().decode(Reference.self, from: Data(damaged)).value == other) }
+            guard let other else { continue }
+            let reference = try JSONDecoder().decode(Reference.self, from: Data(damaged)).value
+            // A number that is nearly whole is rounded to an integer there.
+            #expect(Self.numbers(reference) == Self.numbers(other), "\(String(decoding: damaged, as: UTF8.self))")
+        }
+    }
+
+    /// Returns a value with its integers as doubles.
+    private static func numbers(_ value: JSONValue) -> JSONValue {
+        switch value {
+        case .integer(let integer): .number(Double(integer))
+        case .array(let elements): .array(elements.map(numbers))
+        case .object(let members): .object(members.mapValues(numbers))
+        default: value
         }
     }
 
