@@ -257,12 +257,23 @@ struct ClientVerbTests {
         }
     }
 
-    @Test func unknownCharsetIsAnError() async throws {
+    @Test(arguments: ["martian", "utf-8,gbk", "\"none\"", "utf8mb4"])
+    func anUnknownCharsetIsIgnored(label: String) async throws {
         try await withServer { exchange in
-            try exchange.respond(headers: [("Content-Type", "text/plain; charset=martian")], text: "x")
+            let body: [UInt8] = exchange.request.path == "/utf8" ? [0xC3, 0xA9] : [0xE9, 0x80]
+            try exchange.respond(headers: [("Content-Type", "text/plain; charset=\(label)")], body: body)
+        } test: { _, client async throws in
+            #expect(try await client.get("utf8", as: String.self) == "é")
+            #expect(try await client.get("other", as: String.self) == "é€")
+        }
+    }
+
+    @Test func bytesThatAreNotInTheirCharsetAreAnError() async throws {
+        try await withServer { exchange in
+            try exchange.respond(headers: [("Content-Type", "text/plain; charset=utf-8")], body: [0x78, 0xE9])
         } test: { _, client in
             let error = try await failure { try await client.get("", as: String.self) }
-            #expect(error.kind == .decoding && error.reason.contains("martian") && error.body == Data("x".utf8))
+            #expect(error.kind == .decoding && error.reason.contains("utf-8") && error.body == Data([0x78, 0xE9]))
         }
     }
 }
