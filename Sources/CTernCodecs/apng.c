@@ -2,6 +2,7 @@
 // gets each frame as a still file of the frame's size.
 #include "incremental.h"
 #include "memory.h"
+#include "png_chunks.h"
 
 #if defined(__linux__)
 #include <stdio.h>
@@ -306,7 +307,7 @@ static tern_codec_result begin(tern_apng *apng, char *error) {
     if (!apng->part) return TERN_CODEC_MEMORY;
     tern_codec_info info;
     int opened = TERN_CODEC_OK;
-    apng->png = tern_png_open(apng->file, apng->fileCount, &info, &opened, error);
+    apng->png = tern_png_open(apng->file, apng->fileCount, tern_no_limits, &info, &opened, error);
     return apng->png ? TERN_CODEC_OK : (tern_codec_result)opened;
 }
 

@@ -1,5 +1,6 @@
 // Decodes Windows icons: a directory of PNG files and of bitmaps that have a mask and no file header.
 #include "bmp.h"
+#include "incremental.h"
 #include "memory.h"
 
 #if defined(__linux__)
@@ -145,7 +146,7 @@ tern_codec_result tern_ico_rows(tern_ico *ico, tern_canvas canvas, uint32_t rows
         if (!ico->png) {
             tern_codec_info info;
             int result = TERN_CODEC_OK;
-            ico->png = tern_png_open(image, ico->chosen.count, &info, &result, error);
+            ico->png = tern_png_open(image, ico->chosen.count, tern_no_limits, &info, &result, error);
             if (!ico->png) return result;
         }
         return tern_png_rows(ico->png, canvas, rows, error);

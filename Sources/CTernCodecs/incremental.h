@@ -38,6 +38,9 @@ tern_feed *tern_png_feed(void);
 tern_feed *tern_webp_feed(void);
 tern_feed *tern_gif_feed(void);
 
+/// The limits for a picture whose header has been checked.
+static const tern_feed_limits tern_no_limits = {.pixels = INT32_MAX, .memory = UINT64_MAX};
+
 /// The destination of the rows of a whole PNG file: a picture's buffer or a resizer.
 typedef struct {
     tern_canvas canvas;
@@ -47,12 +50,12 @@ typedef struct {
 
 /// Creates the incremental PNG decoder for a whole file. Borrows the file's bytes and skips animation chunks. Returns
 /// NULL when memory is short.
-tern_feed *tern_png_still(const uint8_t *bytes, size_t count);
+tern_feed *tern_png_still(const uint8_t *bytes, size_t count, tern_feed_limits limits);
+/// Reads up to the picture's data. Call it once, before the rows.
+tern_codec_result tern_png_still_header(tern_feed *feed, char *error);
 /// Reads up to about `rows` rows. Returns MORE until the last row, then OK if the picture is complete.
 tern_codec_result tern_png_still_rows(tern_feed *feed, tern_png_target target, uint32_t rows, char *error);
 void tern_png_still_close(tern_feed *feed);
-/// Returns whether the last bytes of a PNG file are its end chunk. A chunk that reaches beyond them has a wrong length.
-bool tern_png_has_end(const uint8_t *bytes, size_t count);
 
 static inline size_t tern_feed_left(const tern_feed *feed) { return feed->end - feed->start; }
 

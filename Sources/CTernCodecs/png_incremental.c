@@ -1,5 +1,6 @@
 #include "incremental.h"
 #include "memory.h"
+#include "png_chunks.h"
 
 #if defined(__linux__)
 #include <setjmp.h>
@@ -8,11 +9,6 @@
 #include <string.h>
 #include <png.h>
 #include <zlib.h>
-
-enum {
-    chunkLimit = 8 << 20, IHDR = 0x49484452, IDAT = 0x49444154, eXIf = 0x65584966, acTL = 0x6163544C, fcTL = 0x6663544C,
-    fdAT = 0x66644154, IEND = 0x49454E44
-};
 
 typedef struct {
     tern_feed feed;
@@ -26,9 +22,9 @@ typedef struct {
     // Boolean values that indicate whether the file is an animation, whether the picture is a frame of it, and whether
     // the picture is grey.
     bool isAnimated, hasControl, isGrey;
-    // Boolean values about the chunks of an animation behind the picture, which libpng does not get: whether the
-    // current chunk is such a chunk, and whether there was one.
-    bool isSkipping, hasSkipped;
+    // Boolean values about chunks that libpng does not get: whether the current chunk is one, whether it belongs to the
+    // frames behind the picture, and whether there was one that does.
+    bool isSkipping, isFrame, hasFrames;
     bool hasSignature, hasHeader, isData, hasAnnounced, hasPicture, isDone, memory;
     // The first warning of libpng, which warns of damaged picture data and continues.
     char warning[80];
@@ -48,10 +44,6 @@ static void failed(png_structp reader, png_const_charp text) {
 static void warned(png_structp reader, png_const_charp text) {
     png_feed *png = png_get_error_ptr(reader);
     if (png->isData && !png->warning[0]) snprintf(png->warning, sizeof png->warning, "%.70s", text);
-}
-
-static uint32_t number(const uint8_t *at) {
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
 static void onInfo(png_structp reader, png_infop info) {
@@ -141,11 +133,6 @@ static bool isBoundary(const tern_feed *feed) {
     return false;
 }
 
-bool tern_png_has_end(const uint8_t *bytes, size_t count) {
-    return count >= 20 && number(bytes + count - 12) == 0 && number(bytes + count - 8) == IEND
-        && number(bytes + count - 4) == 0xAE426082;
-}
-
 /// Returns whether the zlib stream of a whole file's picture data is complete and has a correct checksum. libpng reads
 /// no further than the last row, and its result for the bytes after it depends on how they are split into chunks.
 static bool streamEnds(const png_feed *png) {
@@ -158,10 +145,10 @@ static bool streamEnds(const png_feed *png) {
     int result = Z_OK;
     for (size_t at = 8; result == Z_OK && feed->end - at >= 12;) {
         const uint8_t *head = feed->bytes + at;
-        size_t length = number(head);
+        size_t length = tern_png_number(head);
         if (length > feed->end - at - 12) break;
         at += 12 + length;
-        if (number(head + 4) != IDAT) continue;
+        if (tern_png_number(head + 4) != TERN_PNG_IDAT) continue;
         stream.next_in = (Bytef *)head + 8;
         stream.avail_in = (uInt)length;
         while (result == Z_OK && (stream.avail_in > 0 || stream.avail_out == 0)) {
@@ -194,47 +181,68 @@ static tern_codec_result judge(const png_feed *png, char *error) {
     return TERN_CODEC_CORRUPT;
 }
 
-/// Examines the chunk that begins. Returns the number of its bytes that can be given to libpng, or 0 if the chunk must
-/// be whole and is not yet.
+/// Gives libpng an empty chunk in place of one that it does not get, so that picture data after it do not count as a
+/// continuation of the data before it.
+static void giveEmptyChunk(png_feed *png) {
+    static const uint8_t empty[] = {0, 0, 0, 0, 't', 'e', 'R', 'n', 0xA9, 0x82, 0x92, 0x95};
+    png_process_data(png->reader, png->info, (png_bytep)(uintptr_t)empty, sizeof empty);
+}
+
+/// Checks the header's limits. libpng allocates its rows before anything else of the picture can be refused.
+static bool fits(const png_feed *png, const uint8_t *header) {
+    const tern_feed_limits *limits = &png->feed.limits;
+    uint32_t width = tern_png_number(header), height = tern_png_number(header + 4);
+    if ((uint64_t)width * height > limits->pixels) {
+        snprintf(png->error, 160, "%u by %u pixels, the limit is %llu in all", width, height,
+                 (unsigned long long)limits->pixels);
+        return false;
+    }
+    unsigned color = header[9], channels = ((color & 3) == 2 ? 3 : 1) + (color & 4 ? 1 : 0);
+    uint64_t memory = tern_png_memory(width, header[8], channels);
+    if (memory <= limits->memory) return true;
+    snprintf(png->error, 160, "a row of %u pixels takes %llu bytes, the limit is %llu", width,
+             (unsigned long long)memory, (unsigned long long)limits->memory);
+    return false;
+}
+
+/// Examines the chunk that begins. Returns the number of its bytes that can be taken, or 0 if the chunk must be whole
+/// and is not yet.
+///
+/// libpng gets a chunk other than picture data only when all of it is there, so a length that a file only claims takes
+/// no memory.
 static uint64_t chunk(png_feed *png) {
     tern_feed *feed = &png->feed;
     size_t left = tern_feed_left(feed);
     if (left < 8) return 0;
     const uint8_t *at = feed->bytes + feed->start;
-    uint64_t length = number(at), type = number(at + 4);
+    const uint64_t length = tern_png_number(at), whole = 8 + length + 4;
+    const uint32_t type = tern_png_number(at + 4);
     // The still picture of an animation does not depend on the frames behind it, whose chunks may be damaged (W3C PNG,
     // third edition, §4.9).
-    png->isSkipping = png->isAnimated && png->hasPicture && (type == fcTL || type == fdAT);
-    png->hasSkipped = png->hasSkipped || png->isSkipping;
-    if (png->isSkipping) return 8 + length + 4;
-    if (png->hasSkipped && type == IDAT) png_error(png->reader, "picture data in two places");
-    // libpng refuses a length above the limit as soon as it reads the chunk's head.
-    if (type == IDAT || length > chunkLimit) return 8 + length + 4;
-    if (left < 8 + length + 4) return 0;
+    png->isFrame = png->isAnimated && png->hasPicture && (type == TERN_PNG_fcTL || type == TERN_PNG_fdAT);
+    png->hasFrames = png->hasFrames || png->isFrame;
+    png->isSkipping = png->isFrame;
+    if (png->isFrame) return whole;
+    if (png->hasFrames && type == TERN_PNG_IDAT) png_error(png->reader, "picture data in two places");
+    if (length > INT32_MAX) png_error(png->reader, "a chunk of an impossible length");
+    if (type == TERN_PNG_IDAT) return whole;
+    if (tern_png_is_critical(type) && length > TERN_PNG_CHUNK_LIMIT) png_error(png->reader, "a chunk that is too long");
+    png->isSkipping = !tern_png_is_decoded(type) || length > TERN_PNG_CHUNK_LIMIT;
+    bool isRead = !png->isSkipping || (type == TERN_PNG_eXIf && length <= TERN_PNG_CHUNK_LIMIT);
+    if (isRead && left < whole) return 0;
     // libpng refuses a second header without a look at it, and the picture before it stays.
-    if (type == IHDR && length == 13 && !png->hasHeader) {
+    if (type == TERN_PNG_IHDR && length == 13 && !png->hasHeader) {
         png->hasHeader = true;
-        uint32_t width = number(at + 8), height = number(at + 12);
-        if ((uint64_t)width * height > feed->limits.pixels) {
-            snprintf(png->error, 160, "%u by %u pixels, the limit is %llu in all", width, height,
-                     (unsigned long long)feed->limits.pixels);
-            return UINT64_MAX;
-        }
-        // libpng allocates its rows before anything else of the picture can be refused.
-        unsigned color = at[17], channels = ((color & 3) == 2 ? 3 : 1) + (color & 4 ? 1 : 0);
-        uint64_t memory = tern_png_memory(width, at[16], channels);
-        if (memory > feed->limits.memory) {
-            snprintf(png->error, 160, "a row of %u pixels takes %llu bytes, the limit is %llu", width,
-                     (unsigned long long)memory, (unsigned long long)feed->limits.memory);
-            return UINT64_MAX;
-        }
+        if (!fits(png, at + 8)) return UINT64_MAX;
     }
-    if (!png->hasPicture && type == acTL) png->isAnimated = true;
-    if (!png->hasPicture && type == fcTL) png->hasControl = true;
-    // Orientations that fail their checksum are dropped. libpng does the same in whole files.
-    if (type == eXIf && !png->hasPicture && crc32(0, at + 4, (uInt)length + 4) == number(at + 8 + length))
+    if (!png->hasPicture && type == TERN_PNG_acTL) png->isAnimated = true;
+    if (!png->hasPicture && type == TERN_PNG_fcTL) png->hasControl = true;
+    // Orientations that fail their checksum are dropped.
+    if (isRead && type == TERN_PNG_eXIf && !png->hasPicture
+        && crc32(0, at + 4, (uInt)length + 4) == tern_png_number(at + 8 + length))
         png->orientation = tern_exif_orientation(at + 8, length);
-    return 8 + length + 4;
+    if (png->isSkipping && png->hasPicture) giveEmptyChunk(png);
+    return whole;
 }
 
 static tern_codec_result open(png_feed *png) {
@@ -253,10 +261,11 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
         // libpng gets the highest limits on sides. The caller's limits are checked with the header before libpng reads
         // it.
         png_set_user_limits(png->reader, 0x7FFFFFFF, 0x7FFFFFFF);
-        png_set_chunk_malloc_max(png->reader, chunkLimit);
-        png_set_chunk_cache_max(png->reader, 256);
-        png_set_keep_unknown_chunks(png->reader, PNG_HANDLE_CHUNK_NEVER,
-                                    (png_const_bytep)"tEXt\0zTXt\0iTXt\0sPLT", 4);
+        // This limits what libpng unpacks, such as a profile. It does not limit the length of a chunk: libpng reports a
+        // longer one as a benign error, of which a reader only warns, and the handlers of pCAL and sCAL then allocate
+        // and clear that many bytes before they read the first (png_check_chunk_length and png_read_buffer, 1.6). A
+        // file of 57 bytes took 2 GiB. `chunk` therefore withholds such chunks.
+        png_set_chunk_malloc_max(png->reader, TERN_PNG_CHUNK_LIMIT);
         png_set_progressive_read_fn(png->reader, png, onInfo, onRow, onEnd);
         png_process_data(png->reader, png->info, feed->bytes + feed->start, 8);
         feed->start += 8;
@@ -273,7 +282,7 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
             if (png->passing == 0) return tern_feed_starved(feed, error);
         }
         uint64_t count = tern_feed_left(feed);
-        if (png->isSkipping && png->isStill && tern_png_has_end(feed->bytes, feed->end)) {
+        if (png->isFrame && png->isStill && tern_png_has_end(feed->bytes, feed->end)) {
             feed->start = feed->end - 12;
             png->passing = 0;
             continue;
@@ -283,10 +292,11 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
             if (count == 0) return tern_feed_starved(feed, error);
             feed->start += count;
             png->passing -= count;
+            given += 12;
             continue;
         }
         // From picture data, libpng first gets only the head. It then reports the header and allocates no row yet.
-        if (isHead) png->isData = number(feed->bytes + feed->start + 4) == IDAT;
+        if (isHead) png->isData = tern_png_number(feed->bytes + feed->start + 4) == TERN_PNG_IDAT;
         size_t most = !png->isData ? SIZE_MAX : isHead ? 8 : slice(png);
         if (count > most) count = most;
         if (count == 0) return tern_feed_starved(feed, error);
@@ -345,11 +355,11 @@ tern_feed *tern_png_feed(void) {
     return &png->feed;
 }
 
-tern_feed *tern_png_still(const uint8_t *bytes, size_t count) {
+tern_feed *tern_png_still(const uint8_t *bytes, size_t count, tern_feed_limits limits) {
     tern_feed *feed = tern_png_feed();
     if (!feed) return NULL;
     ((png_feed *)feed)->isStill = true;
-    feed->limits = (tern_feed_limits){.pixels = INT32_MAX, .memory = UINT64_MAX};
+    feed->limits = limits;
     // The bytes are only read. Nothing is ever appended to them.
     feed->bytes = (uint8_t *)(uintptr_t)bytes;
     feed->end = feed->capacity = count;
@@ -357,18 +367,26 @@ tern_feed *tern_png_still(const uint8_t *bytes, size_t count) {
     return feed;
 }
 
+tern_codec_result tern_png_still_header(tern_feed *feed, char *error) {
+    tern_codec_result result = TERN_CODEC_MORE;
+    while (result == TERN_CODEC_MORE) result = tern_feed_step(feed, error);
+    if (result != TERN_CODEC_HEADER) return result;
+    feed->state.width = feed->info.width;
+    feed->state.height = feed->info.height;
+    return TERN_CODEC_OK;
+}
+
 tern_codec_result tern_png_still_rows(tern_feed *feed, tern_png_target target, uint32_t rows, char *error) {
     png_feed *png = (png_feed *)feed;
+    uint32_t width = feed->state.width, height = feed->state.height;
+    bool fits = target.resize ? tern_resize_fits(target.resize, width, height, target.canvas, error)
+                              : tern_canvas_fits(target.canvas, width, height, error);
+    if (!fits) return TERN_CODEC_CORRUPT;
     png->target = target;
     png->rowsRead = 0;
     while (png->rowsRead < rows) {
         tern_codec_result result = tern_feed_step(feed, error);
         if (result <= TERN_CODEC_OK) return result;
-        if (result != TERN_CODEC_HEADER) continue;
-        uint32_t width = feed->state.width = feed->info.width, height = feed->state.height = feed->info.height;
-        bool fits = target.resize ? tern_resize_fits(target.resize, width, height, target.canvas, error)
-                                  : tern_canvas_fits(target.canvas, width, height, error);
-        if (!fits) return TERN_CODEC_CORRUPT;
     }
     return TERN_CODEC_MORE;
 }

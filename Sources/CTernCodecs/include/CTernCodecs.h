@@ -84,6 +84,15 @@ tern_extent tern_extent_whole(uint32_t width, uint32_t height);
 
 typedef struct tern_resize tern_resize;
 
+/// The limits of a decoder, which it checks before its library takes memory.
+typedef struct {
+    uint64_t pixels;
+    uint32_t frames;
+    int scans;
+    /// The memory in bytes that a library may take besides the canvas. Checked before the library takes any.
+    uint64_t memory;
+} tern_feed_limits;
+
 // Each decoder borrows its bytes, which must outlive the handle. `error` points to 160 characters or more.
 typedef struct tern_jpeg tern_jpeg;
 tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
@@ -116,7 +125,9 @@ tern_codec_result tern_jpeg_survey(
 bool tern_jpeg_ends(const uint8_t *bytes, size_t count);
 
 typedef struct tern_png tern_png;
-tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+/// Opens a file and reads its header. Of the limits, those on pixels and memory count.
+tern_png *tern_png_open(
+    const uint8_t *bytes, size_t count, tern_feed_limits limits, tern_codec_info *info, int *result, char *error);
 const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels);
 /// Does the same as `tern_jpeg_rows` with straight alpha. An interlaced picture takes seven passes.
 tern_codec_result tern_png_rows(tern_png *png, tern_canvas canvas, uint32_t rows, char *error);
@@ -217,13 +228,6 @@ void tern_avif_close(tern_avif *avif);
 /// never goes back.
 typedef struct tern_feed tern_feed;
 typedef enum { TERN_FEED_JPEG, TERN_FEED_PNG, TERN_FEED_WEBP, TERN_FEED_GIF } tern_feed_kind;
-typedef struct {
-    uint64_t pixels;
-    uint32_t frames;
-    int scans;
-    /// The memory in bytes that a library may take besides the canvas. Checked before the library takes any.
-    uint64_t memory;
-} tern_feed_limits;
 /// The progress of a decoder: the size of its picture, the number of complete scans or passes, the number of final rows
 /// from the top, and the number of bytes that it has copied in memory.
 typedef struct {

@@ -96,7 +96,7 @@ extension CodecCall {
 
     private func png(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()
-        let handle = try unsafe open { unsafe tern_png_open(bytes, count, &info, $0, $1) }
+        let handle = try unsafe open { unsafe tern_png_open(bytes, count, feedLimits, &info, $0, $1) }
         defer { unsafe tern_png_close(handle) }
         try check(info)
         var color = unsafe color(info) { unsafe tern_png_profile(handle, $0, $1) }

@@ -58,6 +58,14 @@ struct CodecCall {
             "decoding \(upright(info)) pixels takes \(peak >> 20) MiB of memory, the limit is \(limit >> 20) MiB")
     }
 
+    /// The limits that a C decoder checks itself, before its library takes memory.
+    var feedLimits: tern_feed_limits {
+        tern_feed_limits(
+            pixels: UInt64(clamping: min(options.limits.pixels, Int(Int32.max))),
+            frames: UInt32(clamping: options.limits.frames), scans: Int32(clamping: options.limits.scans),
+            memory: UInt64(clamping: options.memoryLimit))
+    }
+
     /// Checks the limits of sizes and counts against the header.
     func check(_ info: tern_codec_info) throws(ImageError) {
         let size = PixelSize(width: Int(info.width), height: Int(info.height))

@@ -218,7 +218,8 @@ enum FrameSource {
         guard info.hasProfile, call.options.colorConversion else { return unsafe call.color(info) { _, _ in nil } }
         var still = tern_codec_info()
         // A head that libpng cannot read has no usable profile. The frames report the error.
-        guard let png = try? unsafe call.open({ unsafe tern_png_open(bytes, count, &still, $0, $1) }) else {
+        let limits = call.feedLimits
+        guard let png = try? unsafe call.open({ unsafe tern_png_open(bytes, count, limits, &still, $0, $1) }) else {
             return .notApplied
         }
         defer { unsafe tern_png_close(png) }

@@ -35,11 +35,7 @@ final class IncrementalFeed {
         guard let kind else {
             throw ImageError(.unsupported, format: call.format, "it cannot be decoded while it comes")
         }
-        let limits = call.options.limits
-        let feedLimits = tern_feed_limits(
-            pixels: UInt64(clamping: min(limits.pixels, Int(Int32.max))), frames: UInt32(clamping: limits.frames),
-            scans: Int32(clamping: limits.scans), memory: UInt64(clamping: call.options.memoryLimit))
-        guard let handle = unsafe tern_feed_open(kind, feedLimits) else {
+        guard let handle = unsafe tern_feed_open(kind, call.feedLimits) else {
             throw ImageError(.outOfMemory, format: call.format, "no memory for a decoder")
         }
         self.call = call

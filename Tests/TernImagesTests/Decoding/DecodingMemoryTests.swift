@@ -13,12 +13,12 @@ import Foundation
 /// Tests the memory that decoding takes: the estimates, and the kernel's measurements.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct DecodingMemoryTests {
-    private struct CheckFailure: Error, CustomStringConvertible {
+    struct CheckFailure: Error, CustomStringConvertible {
         let description: String
     }
 
     private static let small = PixelSize(width: 200, height: 200)
-    private static let isSanitized = unsafe dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+    static let isSanitized = unsafe dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 
     // MARK: The estimate
 
@@ -202,7 +202,7 @@ struct DecodingMemoryTests {
         guard failures.isEmpty else { throw CheckFailure(description: failures.joined(separator: "\n")) }
     }
 
-    private static func decode(_ bytes: [UInt8], _ options: ImageDecodingOptions, _ way: String) -> String {
+    static func decode(_ bytes: [UInt8], _ options: ImageDecodingOptions, _ way: String) -> String {
         do throws(ImageError) {
             switch way {
             case "whole": return "\(try decoded(bytes, options).size)"
@@ -232,7 +232,7 @@ struct DecodingMemoryTests {
     }
 
     /// Begins a new peak, after the memory that the tests have freed goes back to the system.
-    private static func forgetPeak() throws {
+    static func forgetPeak() throws {
         typealias Trim = @convention(c) (Int) -> Int32
         if let trim = unsafe dlsym(nil, "malloc_trim") { _ = unsafe unsafeBitCast(trim, to: Trim.self)(0) }
         let file = unsafe open("/proc/self/clear_refs", O_WRONLY)
@@ -241,9 +241,9 @@ struct DecodingMemoryTests {
         guard written == 1 else { throw CheckFailure(description: "the kernel does not forget the peak") }
     }
 
-    private static func peakSize() throws -> Int { try size("VmHWM:") }
+    static func peakSize() throws -> Int { try size("VmHWM:") }
 
-    private static func size(_ field: String) throws -> Int {
+    static func size(_ field: String) throws -> Int {
         let status = try String(contentsOf: URL(filePath: "/proc/self/status"), encoding: .utf8)
         guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix(field) }),
             let number = line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Int($0) })

@@ -1,0 +1,29 @@
+// The chunks of a PNG file that Tern reads itself, and those that it leaves to libpng (W3C PNG, third edition, §5 and
+// §11), for the decoders of stills and animations.
+#ifndef TERN_PNG_CHUNKS_H
+#define TERN_PNG_CHUNKS_H
+
+#include "CTernCodecs.h"
+
+enum {
+    /// The number of bytes of the longest chunk without picture data that is read.
+    TERN_PNG_CHUNK_LIMIT = 8 << 20,
+    TERN_PNG_IHDR = 0x49484452, TERN_PNG_IDAT = 0x49444154, TERN_PNG_eXIf = 0x65584966, TERN_PNG_acTL = 0x6163544C,
+    TERN_PNG_fcTL = 0x6663544C, TERN_PNG_fdAT = 0x66644154, TERN_PNG_IEND = 0x49454E44
+};
+
+static inline uint32_t tern_png_number(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/// Returns whether a chunk's type is critical (§5.4). The picture cannot be decoded without such a chunk.
+static inline bool tern_png_is_critical(uint32_t type) { return !(type & 0x20000000); }
+
+/// Returns whether libpng gets the chunks of a type: all critical chunks, and the ancillary ones that change pixels or
+/// colours. libpng never sees any other chunk.
+bool tern_png_is_decoded(uint32_t type);
+
+/// Returns whether the last bytes of a PNG file are its end chunk. A chunk that reaches beyond them has a wrong length.
+bool tern_png_has_end(const uint8_t *bytes, size_t count);
+
+#endif
