@@ -152,8 +152,6 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
             *(named(&each, "PLTE") ? &apng->palette : &apng->transparency) = each;
             if (!sound(apng->bytes, &each)) return corrupt(error, "a wrong checksum");
         } else if (named(&each, "iCCP")) info->hasProfile = true;
-        else if (named(&each, "eXIf") && !data && sound(apng->bytes, &each))
-            info->orientation = tern_exif_orientation(bytes, each.length);
         else ended = named(&each, "IEND");
     }
     info->isAnimation = true;
@@ -184,7 +182,8 @@ tern_apng *tern_apng_open(
         apng->width = be32(bytes + apng->header.at);
         apng->height = be32(bytes + apng->header.at + 4);
         // The memory of the canvas, of its copy from before a frame, and of the frame as a file and as pixels.
-        *info = (tern_codec_info){.width = apng->width, .height = apng->height, .orientation = 1, .hasAlpha = true,
+        *info = (tern_codec_info){.width = apng->width, .height = apng->height,
+                                  .orientation = tern_png_find_exif(bytes, count).orientation, .hasAlpha = true,
                                   .memory = (uint64_t)apng->width * apng->height * 12 + count * 2
                                       + tern_png_memory(apng->width, 16, 4)};
         *result = walk(apng, frameLimit, info, error);

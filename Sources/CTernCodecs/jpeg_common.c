@@ -95,9 +95,15 @@ tern_codec_info tern_jpeg_header(struct jpeg_decompress_struct *info) {
     tern_codec_info header = {.width = info->image_width, .height = info->image_height, .orientation = 1,
                               .frameCount = 1, .memory = memory(info), .hasScans = jpeg_has_multiple_scans(info),
                               .isInk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK};
+    bool hasExif = false;
     for (jpeg_saved_marker_ptr marker = info->marker_list; marker; marker = marker->next) {
-        if (marker->marker == JPEG_APP0 + 1 && marker->data_length > 6 && !memcmp(marker->data, "Exif\0", 6))
+        // The first Exif segment counts, as in other decoders. A second one is often that of a program that has copied
+        // the file's own.
+        if (!hasExif && marker->marker == JPEG_APP0 + 1 && marker->data_length > 6
+            && !memcmp(marker->data, "Exif\0", 6)) {
+            hasExif = true;
             header.orientation = tern_exif_orientation(marker->data + 6, marker->data_length - 6);
+        }
         if (marker->marker == JPEG_APP0 + 2 && marker->data_length > 14 && !memcmp(marker->data, "ICC_PROFILE", 12))
             header.hasProfile = true;
     }

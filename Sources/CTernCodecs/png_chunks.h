@@ -23,6 +23,18 @@ static inline bool tern_png_is_critical(uint32_t type) { return !(type & 0x20000
 /// colours. libpng never sees any other chunk.
 bool tern_png_is_decoded(uint32_t type);
 
+/// The orientation that the chunks so far state: that of the first eXIf chunk with a correct checksum, before or behind
+/// the picture's data (§11.3.4.6). 1 if there is none.
+typedef struct {
+    bool isKnown;
+    int orientation;
+} tern_png_exif;
+
+/// Reads an eXIf chunk, which must be there as a whole.
+void tern_png_read_exif(tern_png_exif *exif, const uint8_t *chunk);
+/// Returns the orientation of a whole file.
+tern_png_exif tern_png_find_exif(const uint8_t *bytes, size_t count);
+
 /// Returns whether the last bytes of a PNG file are its end chunk. A chunk that reaches beyond them has a wrong length.
 bool tern_png_has_end(const uint8_t *bytes, size_t count);
 

@@ -17,7 +17,8 @@ typedef struct {
     char *error;
     // The number of bytes of the current chunk that go to libpng as they arrive.
     uint64_t passing;
-    int orientation, pass;
+    tern_png_exif exif;
+    int pass;
     uint32_t row;
     // Boolean values that indicate whether the file is an animation, whether the picture is a frame of it, and whether
     // the picture is grey.
@@ -55,7 +56,7 @@ static void onInfo(png_structp reader, png_infop info) {
     int depth = 0, color = 0, interlace = 0;
     png_get_IHDR(reader, info, &width, &height, &depth, &color, &interlace, NULL, NULL);
     bool transparent = png_get_valid(reader, info, PNG_INFO_tRNS) != 0;
-    feed->info = (tern_codec_info){.width = width, .height = height, .orientation = png->orientation, .frameCount = 1,
+    feed->info = (tern_codec_info){.width = width, .height = height, .orientation = png->exif.orientation, .frameCount = 1,
                                    .hasAlpha = (color & PNG_COLOR_MASK_ALPHA) || transparent,
                                    .hasProfile = png_get_valid(reader, info, PNG_INFO_iCCP) != 0,
                                    .memory = tern_png_memory(width, (unsigned)depth, png_get_channels(reader, info))};
@@ -237,10 +238,9 @@ static uint64_t chunk(png_feed *png) {
     }
     if (!png->hasPicture && type == TERN_PNG_acTL) png->isAnimated = true;
     if (!png->hasPicture && type == TERN_PNG_fcTL) png->hasControl = true;
-    // Orientations that fail their checksum are dropped.
-    if (isRead && type == TERN_PNG_eXIf && !png->hasPicture
-        && crc32(0, at + 4, (uInt)length + 4) == tern_png_number(at + 8 + length))
-        png->orientation = tern_exif_orientation(at + 8, length);
+    if (isRead && type == TERN_PNG_eXIf) tern_png_read_exif(&png->exif, at);
+    // The picture is turned at the end of decoding, but the size that is wanted of it depends on the orientation.
+    if (png->hasPicture && png->exif.orientation != feed->info.orientation) feed->state.isDoubtful = true;
     if (png->isSkipping && png->hasPicture) giveEmptyChunk(png);
     return whole;
 }
@@ -348,7 +348,7 @@ tern_feed *tern_png_feed(void) {
     static const tern_feed_format format = {pngStep, pngStart, NULL, NULL, pngClose, pngProfile};
     png_feed *png = calloc(1, sizeof *png);
     if (!png) return NULL;
-    png->orientation = 1;
+    png->exif.orientation = 1;
     png->feed.format = &format;
     // The bytes are kept until it is known whether the file is an animation, which needs all of them.
     png->feed.keepsBytes = true;
@@ -358,7 +358,11 @@ tern_feed *tern_png_feed(void) {
 tern_feed *tern_png_still(const uint8_t *bytes, size_t count, tern_feed_limits limits) {
     tern_feed *feed = tern_png_feed();
     if (!feed) return NULL;
-    ((png_feed *)feed)->isStill = true;
+    png_feed *png = (png_feed *)feed;
+    png->isStill = true;
+    png->exif = tern_png_find_exif(bytes, count);
+    // An eXIf chunk behind the picture's data is known already.
+    png->exif.isKnown = true;
     feed->limits = limits;
     // The bytes are only read. Nothing is ever appended to them.
     feed->bytes = (uint8_t *)(uintptr_t)bytes;
