@@ -71,6 +71,18 @@ void tern_premultiply(uint8_t *pixels, size_t stride, uint32_t width, uint32_t h
     }
 }
 
+bool tern_make_opaque(uint8_t *pixels, size_t stride, uint32_t width, uint32_t height) {
+    unsigned all = 255;
+    for (uint32_t y = 0; y < height; y++) {
+        uint8_t *alpha = pixels + stride * y + 3;
+        for (uint32_t x = 0; x < width; x++, alpha += 4) {
+            all &= *alpha;
+            *alpha = 255;
+        }
+    }
+    return all != 255;
+}
+
 void tern_unpremultiply(const uint8_t *source, uint8_t *target, size_t pixels) {
     for (size_t i = 0; i < pixels; i++, source += 4, target += 4) {
         unsigned alpha = source[3];

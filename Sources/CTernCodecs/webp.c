@@ -18,6 +18,7 @@ struct tern_webp {
     WebPDecoderConfig config;
     WebPIDecoder *decoder;
     tern_canvas canvas;
+    bool hasLostColors;
 };
 
 tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error) {
@@ -79,6 +80,9 @@ tern_codec_result tern_webp_step(tern_webp *webp, char *error) {
     webp->given = webp->count - webp->given < webp->step ? webp->count : webp->given + webp->step;
     VP8StatusCode status = WebPIUpdate(webp->decoder, webp->bytes, webp->given);
     if (status == VP8_STATUS_SUSPENDED && webp->given < webp->count) return TERN_CODEC_MORE;
+    int last = 0;
+    if (WebPIDecGetRGB(webp->decoder, &last, NULL, NULL, NULL) && last > 0 && (uint32_t)last <= webp->canvas.height)
+        webp->hasLostColors = tern_webp_hide_alpha(&webp->config, 0, (uint32_t)last);
     // A picture smaller than the header states would leave a part of the canvas unchanged.
     int width = 0, height = 0;
     if (status == VP8_STATUS_OK && WebPIDecGetRGB(webp->decoder, NULL, &width, &height, NULL)
@@ -86,6 +90,8 @@ tern_codec_result tern_webp_step(tern_webp *webp, char *error) {
         return TERN_CODEC_CORRUPT;
     return tern_webp_result(status, error);
 }
+
+bool tern_webp_has_lost_colors(const tern_webp *webp) { return webp->hasLostColors; }
 
 void tern_webp_close(tern_webp *webp) {
     if (!webp) return;
@@ -99,6 +105,8 @@ struct tern_webp_frames {
     WebPAnimInfo info;
     int last;
     uint32_t number;
+    // A Boolean value that indicates whether every frame covers the canvas and states that it has no alpha.
+    bool isOpaque;
     // For a file that is cut short: its complete frames as a separate file, because libwebp does not open an incomplete
     // file.
     uint8_t *part;
@@ -111,6 +119,20 @@ static uint8_t *wholeFrames(const uint8_t *bytes, size_t count) {
     memcpy(part, bytes, count);
     for (int i = 0; i < 4; i++) part[4 + i] = (uint8_t)((count - 8) >> 8 * i);
     return part;
+}
+
+/// Returns whether every frame covers the canvas and states that it has no alpha.
+static bool isOpaque(const tern_webp_frames *frames) {
+    WebPIterator each;
+    bool opaque = true;
+    int more = WebPDemuxGetFrame(WebPAnimDecoderGetDemuxer(frames->decoder), 1, &each);
+    while (more && opaque) {
+        opaque = !each.has_alpha && each.x_offset == 0 && each.y_offset == 0
+            && (uint32_t)each.width == frames->info.canvas_width && (uint32_t)each.height == frames->info.canvas_height;
+        more = WebPDemuxNextFrame(&each);
+    }
+    WebPDemuxReleaseIterator(&each);
+    return opaque;
 }
 
 tern_webp_frames *tern_webp_frames_open(const uint8_t *bytes, size_t count, int *result, char *error) {
@@ -143,6 +165,7 @@ tern_webp_frames *tern_webp_frames_open(const uint8_t *bytes, size_t count, int 
         tern_webp_frames_close(frames);
         return NULL;
     }
+    frames->isOpaque = isOpaque(frames);
     *result = TERN_CODEC_OK;
     return frames;
 }
@@ -162,6 +185,8 @@ tern_codec_result tern_webp_frames_next(
     frames->number++;
     size_t line = (size_t)canvas.width * 4;
     for (uint32_t y = 0; y < canvas.height; y++) memcpy(canvas.pixels + canvas.stride * y, frame + line * y, line);
+    // libwebp writes the alpha that the data of a lossless frame hold, whatever its header states.
+    if (frames->isOpaque) tern_make_opaque(canvas.pixels, canvas.stride, canvas.width, canvas.height);
     return TERN_CODEC_OK;
 }
 

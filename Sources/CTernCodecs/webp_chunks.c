@@ -81,6 +81,16 @@ bool tern_webp_is_cut(const tern_webp_chunks *chunks) {
     return chunks->isAnimation || (chunks->hasExif && chunks->exifCount == 0);
 }
 
+bool tern_webp_hide_alpha(const WebPDecoderConfig *config, uint32_t firstRow, uint32_t endRow) {
+    // A value of 2 stands for a lossless picture.
+    if (config->input.has_alpha || config->input.format != 2 || firstRow >= endRow) return false;
+    const WebPRGBABuffer *buffer = &config->output.u.RGBA;
+    const uint32_t width = (uint32_t)(config->options.use_scaling ? config->options.scaled_width : config->input.width);
+    const size_t stride = (size_t)buffer->stride;
+    bool hasChanged = tern_make_opaque(buffer->rgba + stride * firstRow, stride, width, endRow - firstRow);
+    return hasChanged && config->options.use_scaling;
+}
+
 tern_codec_result tern_webp_result(VP8StatusCode status, char *error) {
     const char *text = "the picture's data are damaged";
     tern_codec_result result = TERN_CODEC_CORRUPT;

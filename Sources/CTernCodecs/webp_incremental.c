@@ -15,7 +15,7 @@ typedef struct {
     WebPDecoderConfig config;
     WebPIDecoder *decoder;
     size_t fileSize, shown, tried;
-    bool isKnown, isDone;
+    bool isKnown, isDone, hasLostColors;
 } webp_feed;
 
 static tern_codec_result readHeader(webp_feed *webp, char *error) {
@@ -61,14 +61,18 @@ static tern_codec_result webpStep(tern_feed *feed, char *error) {
     size_t stretch = 65536 + feed->end / 16;
     webp->shown = feed->end - webp->shown > stretch ? webp->shown + stretch : feed->end;
     VP8StatusCode status = WebPIUpdate(webp->decoder, feed->bytes, webp->shown);
+    const uint32_t known = feed->state.rows;
     int last = 0;
-    if (WebPIDecGetRGB(webp->decoder, &last, NULL, NULL, NULL) && last > 0) feed->state.rows = (uint32_t)last;
+    if (WebPIDecGetRGB(webp->decoder, &last, NULL, NULL, NULL) && last > 0 && (uint32_t)last <= feed->state.height)
+        feed->state.rows = (uint32_t)last;
     webp->isDone = status == VP8_STATUS_OK;
+    if (tern_webp_hide_alpha(&webp->config, webp->isDone ? 0 : known, feed->state.rows)) webp->hasLostColors = true;
     // A damaged header can deny the alpha that follows.
     if (webp->isDone && WebPGetFeatures(feed->bytes, feed->end, &webp->config.input) == VP8_STATUS_OK)
         feed->info.hasAlpha = webp->config.input.has_alpha != 0;
     if (webp->isDone && webp->config.input.format != 2)
         feed->state.isDoubtful = tern_webp_depends_on_pieces(feed->bytes, feed->end);
+    if (webp->hasLostColors) feed->state.isDoubtful = true;
     if (status != VP8_STATUS_SUSPENDED) return tern_webp_result(status, error);
     return webp->shown < feed->end ? TERN_CODEC_MORE : tern_feed_starved(feed, error);
 }

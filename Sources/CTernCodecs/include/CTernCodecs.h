@@ -175,6 +175,8 @@ const uint8_t *tern_webp_profile(const tern_webp *webp, size_t *count, int *chan
 tern_codec_result tern_webp_start(tern_webp *webp, tern_canvas canvas, char *error);
 /// Decodes another part of the bytes. Returns MORE until the last one.
 tern_codec_result tern_webp_step(tern_webp *webp, char *error);
+/// Returns whether the picture must be decoded again at its own size, because scaling it has lost its colours.
+bool tern_webp_has_lost_colors(const tern_webp *webp);
 void tern_webp_close(tern_webp *webp);
 
 /// A decoder of animated WebP. It composes the frames in order, with straight alpha.
@@ -282,6 +284,8 @@ void tern_orient(
     size_t targetStride);
 /// Replaces each colour by round(c·a/255), in place.
 void tern_premultiply(uint8_t *pixels, size_t stride, uint32_t width, uint32_t height);
+/// Sets the alpha of each pixel to 255, in place. Returns whether any was different.
+bool tern_make_opaque(uint8_t *pixels, size_t stride, uint32_t width, uint32_t height);
 /// Does the inverse of `tern_premultiply`, rounded. A pixel without alpha becomes 0.
 void tern_unpremultiply(const uint8_t *source, uint8_t *target, size_t pixels);
 

@@ -12,6 +12,8 @@ struct DecodedPixels {
     let info: tern_codec_info
     let plan: DecodingPlan
     var isPartial = false
+    /// A Boolean value that indicates whether the codec has lost the colors when it scaled the image.
+    var hasLostColors = false
     /// The treatment of the color profile; nil if no profile is read.
     var color: ColorUse?
 }
@@ -126,12 +128,19 @@ extension CodecCall {
     }
 
     private func webp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
-        if let picture = try unsafe stillWebP(bytes, count) { return try finish(picture) }
+        var picture = try unsafe stillWebP(bytes, count, scales: true)
+        if picture?.hasLostColors == true {
+            picture = nil
+            picture = try unsafe stillWebP(bytes, count, scales: false)
+        }
+        if let picture { return try finish(picture) }
         return try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
     }
 
-    /// Decodes a still WebP image; nil for an animation.
-    private func stillWebP(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels? {
+    /// Decodes a still WebP image, scaled by libwebp or at its own size; nil for an animation.
+    private func stillWebP(
+        _ bytes: UnsafePointer<UInt8>, _ count: Int, scales: Bool
+    ) throws(ImageError) -> DecodedPixels? {
         var info = tern_codec_info()
         let handle = try unsafe open { unsafe tern_webp_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_webp_close(handle) }
@@ -141,7 +150,8 @@ extension CodecCall {
         if info.isCut, !options.allowsPartial { throw cutError }
         var color = unsafe color(info) { unsafe tern_webp_profile(handle, $0, $1) }
         let plan = plan(info)
-        let memory = memory(for: info, plan: plan, color: color)
+        var memory = memory(for: info, plan: plan, color: color)
+        if !scales { memory.made = tern_extent_whole(info.width, info.height) }
         try check(memory, info)
         let size = memory.made.size
         var isPartial = info.isCut
@@ -158,7 +168,8 @@ extension CodecCall {
             if info.hasAlpha || isPartial { try unsafe premultiply(base, size: size, color: &color) }
         }
         return DecodedPixels(
-            pixels: pixels, extent: memory.made, info: info, plan: plan, isPartial: isPartial, color: color)
+            pixels: pixels, extent: memory.made, info: info, plan: plan, isPartial: isPartial,
+            hasLostColors: unsafe tern_webp_has_lost_colors(handle), color: color)
     }
 
     /// Creates a resizer that works while a codec writes rows, so that only a few rows of the picture are kept. The

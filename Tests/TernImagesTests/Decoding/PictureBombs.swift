@@ -155,14 +155,15 @@ enum PictureBombs {
 
     /// Returns a lossless picture of one colour. It has no transform, no cache, and five codes of one symbol each,
     /// which take no bits per pixel (RFC 9649, §3).
-    private static func flatLossless(_ width: Int, _ height: Int) -> [UInt8] {
+    /// `hasAlpha` is the bit of the header, and `alpha` the value that the data hold.
+    static func flatLossless(_ width: Int, _ height: Int, hasAlpha: Bool = true, alpha: Int = 255) -> [UInt8] {
         var bits: [Bool] = []
         func number(_ value: Int, _ width: Int) { bits += (0..<width).map { value >> $0 & 1 == 1 } }
         number(width - 1, 14)
         number(height - 1, 14)
-        number(1, 1)
+        number(hasAlpha ? 1 : 0, 1)
         number(0, 3 + 1 + 1 + 1)
-        for symbol in [90, 200, 30, 255, 0] {
+        for symbol in [90, 200, 30, alpha, 0] {
             number(1, 1)
             number(0, 1)
             number(1, 1)
