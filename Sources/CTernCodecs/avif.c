@@ -57,7 +57,7 @@ typedef struct {
     decoder0 *(*create)(void);
     void (*destroy)(decoder0 *);
     int (*setMemory)(decoder0 *, const uint8_t *, size_t);
-    int (*parse)(decoder0 *), (*next)(decoder0 *), (*reset)(decoder0 *);
+    int (*parse)(decoder0 *), (*next)(decoder0 *);
     void (*defaults)(rgb *, const image0 *);
     int (*convert)(const image0 *, rgb *);
     const char *(*text)(int);
@@ -81,9 +81,8 @@ static bool load(const char *name, functions *into, char *obstacle) {
     const struct { const char *name; void *place; } symbols[] = {
         {"avifDecoderCreate", &into->create}, {"avifDecoderDestroy", &into->destroy},
         {"avifDecoderSetIOMemory", &into->setMemory}, {"avifDecoderParse", &into->parse},
-        {"avifDecoderNextImage", &into->next}, {"avifDecoderReset", &into->reset},
-        {"avifRGBImageSetDefaults", &into->defaults}, {"avifImageYUVToRGB", &into->convert},
-        {"avifResultToString", &into->text},
+        {"avifDecoderNextImage", &into->next}, {"avifRGBImageSetDefaults", &into->defaults},
+        {"avifImageYUVToRGB", &into->convert}, {"avifResultToString", &into->text},
     };
     for (size_t i = 0; known && i < sizeof symbols / sizeof *symbols; i++) {
         void *symbol = dlsym(handle, symbols[i].name);
@@ -115,6 +114,10 @@ void tern_avif_look(const char *name, char *obstacle) {
 }
 
 struct tern_avif {
+    const uint8_t *bytes;
+    size_t count;
+    uint32_t pixelLimit, frameLimit;
+    // NULL after an error of `start` for lack of memory.
     decoder0 *decoder;
 };
 
@@ -152,6 +155,28 @@ static int orientation(const transforms *transforms) {
     return numbers[angle][transforms->flags & HAS_MIRROR ? 1 + (transforms->axis & 1) : 0];
 }
 
+/// Reads the file's header with a new decoder of libavif, whose next image is the first one.
+///
+/// avifDecoderReset would do the same with less work. It is not called, because pictures of some files are lost with
+/// libavif 1.4 if it is called after avifDecoderParse.
+static tern_codec_result start(tern_avif *avif, char *error) {
+    if (avif->decoder) library.destroy(avif->decoder);
+    decoder0 *decoder = avif->decoder = library.create();
+    if (!decoder) {
+        snprintf(error, 160, "no memory for a decoder");
+        return TERN_CODEC_MEMORY;
+    }
+    decoder->ignoreExif = decoder->ignoreXMP = 1;
+    // The limit also holds for the AV1 stream, which may be larger than the file's header states. libavif's own limit
+    // is the highest possible one.
+    if (avif->pixelLimit < decoder->sizeLimit) decoder->sizeLimit = avif->pixelLimit > 0 ? avif->pixelLimit : 1;
+    decoder->countLimit = avif->frameLimit < UINT32_MAX ? avif->frameLimit + 1 : avif->frameLimit;
+    // Like browsers, accepts files without these properties, because such files are in use.
+    decoder->strictFlags &= ~(uint32_t)(NEEDS_PIXI | NEEDS_VALID_APERTURE);
+    int taken = library.setMemory(decoder, avif->bytes, avif->count);
+    return translate(avif, taken == OK ? library.parse(decoder) : taken, error);
+}
+
 tern_avif *tern_avif_open(
     const uint8_t *bytes, size_t count, uint32_t pixelLimit, uint32_t frameLimit, tern_codec_info *info, int *result,
     char *error) {
@@ -164,39 +189,33 @@ tern_avif *tern_avif_open(
     tern_avif *avif = calloc(1, sizeof *avif);
     *result = TERN_CODEC_MEMORY;
     if (!avif) return NULL;
-    decoder0 *decoder = avif->decoder = library.create();
-    if (!decoder) { free(avif); return NULL; }
-    decoder->ignoreExif = decoder->ignoreXMP = 1;
-    // The limit also holds for the AV1 stream, which may be larger than the file's header states. libavif's own limit
-    // is the highest possible one.
-    if (pixelLimit < decoder->sizeLimit) decoder->sizeLimit = pixelLimit > 0 ? pixelLimit : 1;
-    decoder->countLimit = frameLimit < UINT32_MAX ? frameLimit + 1 : frameLimit;
-    // Like browsers, accepts files without these properties, because such files are in use.
-    decoder->strictFlags &= ~(uint32_t)(NEEDS_PIXI | NEEDS_VALID_APERTURE);
-    int taken = library.setMemory(decoder, bytes, count);
-    *result = translate(avif, taken == OK ? library.parse(decoder) : taken, error);
+    avif->bytes = bytes;
+    avif->count = count;
+    avif->pixelLimit = pixelLimit;
+    avif->frameLimit = frameLimit;
+    *result = start(avif, error);
     if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
-    const image0 *image = decoder->image;
     // The AV1 stream must not hold larger frames than the header states, whatever the limit is.
-    const uint64_t pixels = (uint64_t)image->width * image->height;
-    if (pixels * 2 + 65536 < decoder->sizeLimit) {
-        decoder->sizeLimit = (uint32_t)(pixels * 2 + 65536);
-        *result = translate(avif, library.reset(decoder), error);
+    const uint64_t pixels = (uint64_t)avif->decoder->image->width * avif->decoder->image->height;
+    if (pixels * 2 + 65536 < avif->decoder->sizeLimit) {
+        avif->pixelLimit = (uint32_t)(pixels * 2 + 65536);
+        *result = start(avif, error);
         if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
-        image = decoder->image;
     }
+    const decoder0 *decoder = avif->decoder;
+    const image0 *image = decoder->image;
     const transforms *shown = library.modern ? &((const image1 *)image)->transforms : &image->transforms;
     // The primaries of sRGB with a transfer function close to its own (ITU-T H.273), or no statement. Other colour
     // spaces are not converted.
     bool plain = image->primaries <= 2 && (image->transfer <= 2 || image->transfer == 6
         || (image->transfer >= 13 && image->transfer <= 15));
-    const bool hasAlpha = (library.modern ? ((decoder1 *)decoder)->hasAlpha : decoder->hasAlpha) != 0;
+    const bool hasAlpha = (library.modern ? ((const decoder1 *)decoder)->hasAlpha : decoder->hasAlpha) != 0;
     *info = (tern_codec_info){
         .width = image->width, .height = image->height, .orientation = orientation(shown), .hasAlpha = hasAlpha,
         .memory = memory(image, hasAlpha, decoder->count),
         .hasProfile = image->icc.size > 0 || !plain, .frameCount = (uint32_t)decoder->count};
     // The sequence plays once, plus the number of repetitions. A number below 0 means endless.
-    int repetitions = library.modern ? ((decoder1 *)decoder)->repetitions : -1;
+    int repetitions = library.modern ? ((const decoder1 *)decoder)->repetitions : -1;
     if (repetitions >= 0 && repetitions < INT32_MAX) info->loopCount = (uint32_t)repetitions + 1;
     return avif;
 }
@@ -209,6 +228,7 @@ const uint8_t *tern_avif_profile(const tern_avif *avif, size_t *count, int *chan
 }
 
 tern_codec_result tern_avif_next(tern_avif *avif, tern_canvas canvas, uint64_t *microseconds, char *error) {
+    if (!avif->decoder) return TERN_CODEC_MEMORY;
     tern_codec_result result = translate(avif, library.next(avif->decoder), error);
     if (result != TERN_CODEC_OK) return result;
     const image0 *image = avif->decoder->image;
@@ -231,13 +251,11 @@ tern_codec_result tern_avif_next(tern_avif *avif, tern_canvas canvas, uint64_t *
     return translate(avif, library.convert(image, &target), error);
 }
 
-tern_codec_result tern_avif_rewind(tern_avif *avif, char *error) {
-    return translate(avif, library.reset(avif->decoder), error);
-}
+tern_codec_result tern_avif_rewind(tern_avif *avif, char *error) { return start(avif, error); }
 
 void tern_avif_close(tern_avif *avif) {
     if (!avif) return;
-    library.destroy(avif->decoder);
+    if (avif->decoder) library.destroy(avif->decoder);
     free(avif);
 }
 #endif
