@@ -32,8 +32,14 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     /// AVIF, still or a sequence.
     public static let avif = ImageFormat(rawValue: "image/avif")
 
-    /// The maximum number of bytes that `init(sniffing:)` reads.
-    public static let sniffedByteCount = 16
+    /// The maximum number of bytes that `init(sniffing:)` reads. A file of boxes, such as AVIF, lists its brands in this
+    /// many bytes; all other formats are known from the first 16.
+    public static let sniffedByteCount = 256
+
+    /// Returns the number of bytes from which the format of a file that begins with these is known.
+    static func sniffedByteCount(of bytes: borrowing RawSpan) -> Int {
+        min(max(16, Brands.end(bytes)), sniffedByteCount)
+    }
 
     /// Recognizes the format of a file from its first bytes; nil if they are too few or of no known format.
     public init?(sniffing bytes: borrowing RawSpan) {
@@ -51,7 +57,7 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
             self = .webp
         } else if matches(Array("GIF87a".utf8)) || matches(Array("GIF89a".utf8)) {
             self = .gif
-        } else if matches(Array("ftypavif".utf8), at: 4) || matches(Array("ftypavis".utf8), at: 4) {
+        } else if matches(Array("ftyp".utf8), at: 4), Brands.includeAVIF(bytes) {
             self = .avif
         } else if matches([0, 0, 1, 0]) {
             self = .ico
@@ -60,6 +66,30 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
         } else {
             return nil
         }
+    }
+}
+
+/// The brands in the box `ftyp` that a file of boxes begins with (ISO/IEC 14496-12, §4.3): the major brand, its
+/// version, and the compatible brands. A file can be read by the rules of each of them, whichever is the major one.
+private enum Brands {
+    /// Returns the end of the box; 0 if the bytes do not begin with one.
+    static func end(_ bytes: borrowing RawSpan) -> Int {
+        guard bytes.byteCount >= 8, number(bytes, at: 4) == 0x6674_7970 else { return 0 }
+        return Int(clamping: number(bytes, at: 0))
+    }
+
+    /// Returns whether `avif` or `avis` is among the brands that are there (AV1 Image File Format, §8).
+    static func includeAVIF(_ bytes: borrowing RawSpan) -> Bool {
+        let end = min(max(12, end(bytes)), bytes.byteCount, ImageFormat.sniffedByteCount)
+        for at in stride(from: 8, through: end - 4, by: 4) where at != 12 {
+            let brand = number(bytes, at: at)
+            if brand == 0x6176_6966 || brand == 0x6176_6973 { return true }
+        }
+        return false
+    }
+
+    private static func number(_ bytes: borrowing RawSpan, at offset: Int) -> UInt32 {
+        unsafe UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self))
     }
 }
 

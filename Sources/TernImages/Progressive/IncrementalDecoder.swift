@@ -216,7 +216,8 @@ public final class IncrementalDecoder {
     /// Recognizes the format from the first bytes, and opens its decoder with them.
     private func open(isLast: Bool) throws(ImageError) {
         guard let found = unsafe ImageFormat(sniffing: head.span.bytes) else {
-            guard isLast || head.count >= ImageFormat.sniffedByteCount else { return }
+            let wanted = unsafe ImageFormat.sniffedByteCount(of: head.span.bytes)
+            guard isLast || head.count >= wanted else { return }
             throw ImageError(.unknownFormat, "the first of \(byteCount) bytes are of no known format")
         }
         format = found

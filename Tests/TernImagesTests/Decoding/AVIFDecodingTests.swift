@@ -27,6 +27,64 @@ import Foundation
     }
 }
 
+/// The brands of a file of boxes, in any order, tell its format.
+@Suite struct AVIFBrandTests {
+    /// Returns the first box of a file, with its size and its brands, and some bytes of the next box.
+    private static func file(_ major: String, _ compatible: [String], size: Int? = nil) -> [UInt8] {
+        let brands = Array(major.utf8) + [0, 0, 0, 0] + compatible.flatMap { Array($0.utf8) }
+        return big(size ?? brands.count + 8, 4) + Array("ftyp".utf8) + brands + big(40, 4) + Array("metaavif".utf8)
+    }
+
+    private static func format(_ bytes: [UInt8]) -> ImageFormat? { ImageFormat(sniffing: Data(bytes)) }
+
+    @Test func everyBrandOfTheBoxCounts() {
+        #expect(Self.format(Self.file("avif", [])) == .avif)
+        #expect(Self.format(Self.file("avis", ["msf1"])) == .avif)
+        #expect(Self.format(Self.file("mif1", ["avif", "miaf"])) == .avif)
+        #expect(Self.format(Self.file("mif1", ["mif1", "miaf", "MA1B", "avif"])) == .avif)
+        #expect(Self.format(Self.file("msf1", ["avis"])) == .avif)
+        #expect(Self.format(Self.file("mif1", [String](repeating: "test", count: 59) + ["avif"])) == .avif)
+    }
+
+    @Test func otherBoxesAndBrandsAreNone() {
+        #expect(Self.format(Self.file("mif1", ["heic", "miaf"])) == nil)
+        #expect(Self.format(Self.file("isom", ["mp41"])) == nil)
+        // The brand behind the box, the version, and a brand across two others are none.
+        #expect(Self.format(Self.file("mif1", [])) == nil)
+        #expect(Self.format(big(20, 4) + Array("ftypmif1avifmiaf".utf8)) == nil)
+        #expect(Self.format(big(24, 4) + Array("ftypmif1".utf8) + little(0, 4) + Array("miavifaf".utf8)) == nil)
+        // No more than the stated number of bytes is read.
+        #expect(Self.format(Self.file("mif1", [String](repeating: "test", count: 60) + ["avif"])) == nil)
+        for size in [0, 1, 7, 8, 11, 12, 0x7FFF_FFFF, 0xFFFF_FFFF] {
+            #expect(Self.format(Self.file("mif1", ["heic"], size: size)) != .jpeg)
+            #expect(Self.format(Self.file("avif", ["heic"], size: size)) == .avif)
+        }
+        for count in 0..<24 { #expect(Self.format(Array(Self.file("mif1", ["heic"]).prefix(count))) == nil) }
+    }
+
+    /// The format is not known before the box has arrived, and is known to be none as soon as it has.
+    @Test func bytesThatComeAreHeldUntilTheBrandsAreThere() throws {
+        let decoder = IncrementalDecoder()
+        let bytes = Self.file("mif1", ["miaf", "heic"])
+        for byte in bytes.prefix(23) { try decoder.append(Data([byte])) }
+        let unknown = #expect(throws: ImageError.self) { try decoder.append(Data(bytes.dropFirst(23))) }
+        #expect(unknown?.kind == .unknownFormat)
+        let other = IncrementalDecoder()
+        let early = #expect(throws: ImageError.self) { try other.append(Data("<!doctype html>\n".utf8)) }
+        #expect(early?.kind == .unknownFormat)
+    }
+
+    @Test(.enabled(if: AVIFLibrary.obstacle == nil, "libavif is not installed: scripts/set-up test"))
+    func aFileOfAnotherMajorBrandIsDecoded() throws {
+        var bytes = AVIFFiles.alpha
+        let whole = try decoded(bytes)
+        bytes.replaceSubrange(8..<12, with: Array("mif1".utf8))
+        let picture = try decoded(bytes)
+        #expect(picture.format == .avif)
+        #expect(picture.pixels.bytes == whole.pixels.bytes)
+    }
+}
+
 @Suite(.enabled(if: AVIFLibrary.obstacle == nil, "libavif is not installed: scripts/set-up test"))
 struct AVIFDecodingTests {
     @Test func coloursAndAlphaComeThrough() throws {
