@@ -53,9 +53,9 @@ tern_gif *tern_gif_open(
     snprintf(error, 160, "the bytes end within the header");
     if (count < 13) return NULL;
     tern_gif_blocks blocks = tern_gif_walk(bytes, count, frameLimit);
-    *info = (tern_codec_info){.width = bytes[6] | (uint32_t)bytes[7] << 8, .height = bytes[8] | (uint32_t)bytes[9] << 8,
-                              .orientation = 1, .hasAlpha = true, .frameCount = blocks.frames,
-                              .loopCount = blocks.loops, .isAnimation = blocks.frames > 1, .isCut = blocks.isCut};
+    *info = (tern_codec_info){.width = blocks.width, .height = blocks.height, .orientation = 1, .hasAlpha = true,
+                              .frameCount = blocks.frames, .loopCount = blocks.loops,
+                              .isAnimation = blocks.frames > 1, .isCut = blocks.isCut};
     info->memory = tern_gif_memory(info->width, info->height);
     if (blocks.frames == 0) {
         snprintf(error, 160, blocks.isCut ? "the bytes end before the first frame" : "no frame");

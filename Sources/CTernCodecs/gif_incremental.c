@@ -144,20 +144,19 @@ static tern_codec_result advance(gif_feed *gif, char *error) {
         if (left < 13) return TERN_CODEC_STARVED;
         if (memcmp(at, "GIF8", 4) || at[5] != 'a') return corrupt(error, "no GIF");
         feed->info = (tern_codec_info){.width = pair(at + 6), .height = pair(at + 8), .orientation = 1,
-                                       .hasAlpha = true, .frameCount = 1, .loopCount = 1,
-                                       .memory = tern_gif_memory(pair(at + 6), pair(at + 8))};
+                                       .hasAlpha = true, .frameCount = 1, .loopCount = 1};
         gif->hasGlobal = at[10] & 0x80;
         gif->colorCount = 2u << (at[10] & 7);
         feed->start += 13;
         gif->place = gif->hasGlobal ? colors : block;
-        return gif->hasGlobal ? TERN_CODEC_MORE : TERN_CODEC_HEADER;
+        return TERN_CODEC_MORE;
     case colors:
         if (left < gif->colorCount * 3) return TERN_CODEC_STARVED;
         memcpy(gif->global, at, gif->colorCount * 3);
         gif->map = gif->global;
         feed->start += gif->colorCount * 3;
         gif->place = block;
-        return TERN_CODEC_HEADER;
+        return TERN_CODEC_MORE;
     case block:
         if (left < 1) return TERN_CODEC_STARVED;
         if (*at == 0x2C) gif->place = frame;
@@ -188,11 +187,14 @@ static tern_codec_result advance(gif_feed *gif, char *error) {
             gif->height = pair(at + 6);
             gif->interlaced = at[8] & 0x40;
             feed->state.isInterlaced = gif->interlaced;
+            tern_gif_grow(&feed->info.width, &feed->info.height, at);
+            feed->info.memory = tern_gif_memory(feed->info.width, feed->info.height);
         }
         if (hasLocal) gif->colorCount = 2u << (at[8] & 7);
         feed->start += 9;
         gif->place = hasLocal ? frameColors : codeSize;
-        return TERN_CODEC_MORE;
+        // The size of the picture is known with the first frame, which can enlarge it.
+        return gif->frameCount == 0 ? TERN_CODEC_HEADER : TERN_CODEC_MORE;
     }
     case frameColors:
         if (left < gif->colorCount * 3) return TERN_CODEC_STARVED;

@@ -194,10 +194,15 @@ typedef struct {
     uint32_t frames;
     /// The number of times that the animation plays, 0 for endless.
     uint32_t loops;
+    /// The size of the canvas: that of the screen, enlarged to the first frame.
+    uint32_t width, height;
     /// A Boolean value that indicates whether the bytes end before the file does. A still picture that lacks only the
     /// trailer is complete. A loop or a delay declares an animation, of which more frames may be missing.
     bool isCut;
 } tern_gif_blocks;
+/// Enlarges a canvas to a first frame that does not fit into the screen, given by the nine bytes of its descriptor, as in
+/// browsers. Later frames are cut off.
+void tern_gif_grow(uint32_t *width, uint32_t *height, const uint8_t *descriptor);
 tern_gif_blocks tern_gif_walk(const uint8_t *bytes, size_t count, uint32_t frameLimit);
 
 /// A decoder of GIF. Opening it walks over the blocks. It composes the frames in order.

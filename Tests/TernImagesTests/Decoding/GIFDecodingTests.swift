@@ -81,14 +81,18 @@ import Foundation
     }
 
     @Test func loopsAreOneMoreThanTheFileSays() throws {
-        func loops(_ again: Int?) throws -> Int {
+        func loops(_ again: Int?, _ name: String = "NETSCAPE2.0") throws -> Int {
             let frames: [GIFFile.Frame] = [.init(rows: [[0]]), .init(rows: [[1]])]
-            return try Self.frames(GIFFile(width: 1, height: 1, frames: frames, again: again)).loopCount
+            let file = GIFFile(width: 1, height: 1, frames: frames, again: again, loopName: name)
+            return try Self.frames(file).loopCount
         }
         #expect(try loops(nil) == 1)
         #expect(try loops(0) == 0)
         #expect(try loops(1) == 2)
         #expect(try loops(65_535) == 65_536)
+        #expect(try loops(0, "ANIMEXTS1.0") == 0)
+        #expect(try loops(4, "ANIMEXTS1.0") == 5)
+        #expect(try loops(4, "ANIMEXTS2.0") == 1)
     }
 
     @Test func delaysUnderElevenMillisecondsAreAHundred() throws {
@@ -114,6 +118,47 @@ import Foundation
         #expect(shown[2] == [Self.r, Self.r, Self.r, Self.r, Self.r, Self.c])
         #expect(shown[3] == shown[2])
         #expect(shown[4] == [Self.b, Self.r, Self.r, Self.r, Self.r, Self.c])
+    }
+
+    /// Returns the picture of a file in each way: as a whole, byte by byte, and as the first frame of an animation.
+    private static func pictures(_ file: GIFFile) throws -> [RasterImage] {
+        let decoder = IncrementalDecoder()
+        for byte in file.bytes { try decoder.append(Data([byte])) }
+        var pictures = [try decoded(file.bytes), try decoder.finish()]
+        if file.frames.count > 1 { pictures.append(try frames(file).frame(at: 0).image) }
+        return pictures
+    }
+
+    @Test(arguments: [1, 2]) func aFirstFrameBeyondTheScreenEnlargesIt(frames: Int) throws {
+        let square = [[Int]](repeating: [1, 1, 1], count: 3)
+        var file = GIFFile(width: 2, height: 1, frames: [], colours: [[255, 0, 0], [0, 255, 0]])
+        file.frames = [GIFFile.Frame](repeating: .init(rows: square), count: frames)
+        for picture in try Self.pictures(file) {
+            #expect(picture.size == PixelSize(width: 3, height: 3))
+            #expect(picture.metadata.originalSize == PixelSize(width: 3, height: 3))
+            #expect(picture.pixels.bytes == Array(repeatElement(Self.g, count: 9).joined()))
+        }
+        file.frames[0].left = 1
+        file.frames[0].top = 2
+        for picture in try Self.pictures(file) {
+            #expect(picture.size == PixelSize(width: 4, height: 5))
+            #expect(Array(picture.pixels.bytes.suffix(16)) == Self.c + Self.g + Self.g + Self.g)
+        }
+        // One that fits in one direction enlarges the other one only.
+        (file.width, file.height) = (9, 1)
+        for picture in try Self.pictures(file) { #expect(picture.size == PixelSize(width: 9, height: 5)) }
+    }
+
+    /// The canvas of an enlarged screen is held to the limits of any other.
+    @Test func anEnlargedScreenIsLimited() throws {
+        let file = GIFFile(width: 1, height: 1, frames: [.init(rows: [[0]], left: 60_000, top: 60_000)]).bytes
+        #expect(errorKind(file) == .limitExceeded)
+        let decoder = IncrementalDecoder()
+        let thrown = #expect(throws: ImageError.self) {
+            try decoder.append(Data(file))
+            _ = try decoder.finish()
+        }
+        #expect(thrown?.kind == .limitExceeded)
     }
 
     @Test func aFramesOwnColoursGoBeforeTheFiles() throws {
@@ -156,7 +201,8 @@ import Foundation
 
     @Test func screensOfNothingAndTooManyFramesAreErrors() throws {
         let frame = GIFFile.Frame(rows: [[0]])
-        #expect(errorKind(GIFFile(width: 0, height: 1, frames: [frame]).bytes) == .corrupt)
+        #expect(errorKind(GIFFile(width: 0, height: 1, frames: [.init(rows: [[]])]).bytes) == .corrupt)
+        #expect(try decoded(GIFFile(width: 0, height: 0, frames: [frame]).bytes).pixels.bytes == Self.r)
         let many = GIFFile(width: 1, height: 1, frames: [frame, frame, frame]).bytes
         #expect(errorKind(many, ImageDecodingOptions(limits: .init(frames: 2))) == .limitExceeded)
         #expect(errorKind(many, ImageDecodingOptions(limits: .init(frames: 3))) == nil)

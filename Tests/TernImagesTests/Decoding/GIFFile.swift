@@ -27,8 +27,10 @@ struct GIFFile {
     var width: Int
     var height: Int
     var frames: [Frame]
-    /// The number of repetitions in the NETSCAPE2.0 extension, 0 for endless; nil for no extension.
+    /// The number of repetitions in the extension for loops, 0 for endless; nil for no extension.
     var again: Int?
+    /// The name of the extension for loops.
+    var loopName = "NETSCAPE2.0"
     /// The colours of the file; empty for none.
     var colours: [[UInt8]] = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]]
 
@@ -36,7 +38,7 @@ struct GIFFile {
         var file = Array("GIF89a".utf8) + little(width, 2) + little(height, 2)
         file += [colours.isEmpty ? 0 : 0x80 | UInt8(Self.power(colours)), 0, 0] + colours.joined()
         if let again {
-            file += [0x21, 0xFF, 11] + Array("NETSCAPE2.0".utf8) + [3, 1] + little(again, 2) + [0]
+            file += [0x21, 0xFF, 11] + Array(loopName.utf8) + [3, 1] + little(again, 2) + [0]
         }
         for frame in frames {
             if frame.isControlled {
