@@ -67,7 +67,7 @@ static void onInfo(png_structp reader, png_infop info) {
     feed->state.isAnimation = png->isAnimated;
     feed->state.isInterlaced = interlace != PNG_INTERLACE_NONE;
     png_set_expand(reader);
-    png_set_strip_16(reader);
+    png_set_scale_16(reader);
     png_set_gray_to_rgb(reader);
     png_set_add_alpha(reader, 0xFF, PNG_FILLER_AFTER);
     png_set_interlace_handling(reader);

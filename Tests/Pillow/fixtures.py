@@ -1,10 +1,10 @@
 """Makes images of every kind, and the pixels that Pillow decodes from them: fixtures.py FOLDER
 
 Each line of FOLDER/index.tsv describes one file: name, "exact" or "close", width, height, frames. NAME.rgba holds the
-pixels of NAME: straight RGBA, 8 bits a channel, upright, the frames one after another. Samples of 16 bits count by
-their high byte; gamma and profiles are not applied. Pillow reads some PNGs of 16 bits and some tRNS chunks in its own
-way: for these the samples that were written are the reference. For all others, the samples must agree with Pillow, or
-the script fails.
+pixels of NAME: straight RGBA, 8 bits a channel, upright, the frames one after another. Samples of 16 bits are
+rounded, which Pillow does not do; gamma and profiles are not applied. Pillow reads some PNGs of 16 bits and some tRNS
+chunks in its own way: for these the samples that were written are the reference. For all others, the samples must
+agree with Pillow, or the script fails.
 """
 
 import io
@@ -118,10 +118,13 @@ def png(width, height, colour, depth, pixels, interlaced=False, extra=b""):
             + chunk(b"IDAT", stream[17:]) + chunk(b"IEND", b""))
 
 
-def expected(width, height, colour, depth, pixels, palette, transparent):
-    """Returns the pixels of the samples by the PNG specification (third edition, 12.4 and 13.12 without gamma)."""
+def expected(width, height, colour, depth, pixels, palette, transparent, cuts=False):
+    """Returns the pixels of the samples by the PNG specification (third edition, 12.4 and 13.12 without gamma). If
+    `cuts` is true, the samples of 16 bits are cut to their high byte, as in Pillow, and not rounded."""
     def level(sample):
-        return sample >> 8 if depth == 16 else sample * 255 // ((1 << depth) - 1)
+        if depth == 16:
+            return sample >> 8 if cuts else (sample + 128) // 257
+        return sample * 255 // ((1 << depth) - 1)
 
     out = bytearray()
     for row in pixels:
@@ -171,11 +174,12 @@ def one_png(colour, depth, transparency, interlaced, width, height):
     truth = expected(width, height, colour, depth, pixels, palette, transparent)
     # Pillow returns 16-bit grey unchanged, and compares a tRNS of fewer than 8 or of 16 bits with samples that it has
     # already scaled to 8 bits.
+    cut = expected(width, height, colour, depth, pixels, palette, transparent, cuts=True)
     if not (colour in (0, 2) and depth == 16) and not (transparency and depth < 8 and colour == 0):
-        assert opened(data).convert("RGBA").tobytes() == truth.tobytes(), name
+        assert opened(data).convert("RGBA").tobytes() == cut.tobytes(), name
     if colour == 0 and depth == 16 and not transparency:
         high = opened(data).tobytes()[1::2]
-        assert high == truth.tobytes()[::4], name
+        assert high == cut.tobytes()[::4], name
     keep(name, data, [truth])
 
 

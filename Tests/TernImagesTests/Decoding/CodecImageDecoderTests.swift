@@ -122,6 +122,31 @@ func gradient(_ width: Int, _ height: Int, alpha: Bool = false) throws -> Raster
 
     /// Decodes 64 mutations of each format, which are the same in every run. Each ends with an error or a picture, and
     /// never with a crash.
+    /// Decodes 16-bit samples around each step of 8 bits (W3C PNG, third edition, §12.4), whole and in pieces.
+    @Test func samplesOf16BitsAreRounded() throws {
+        let steps: [[Int]] = (0...255).map { level in [-129, -128, 0, 127, 128].map { level * 257 + $0 } }
+        let samples = steps.joined().filter { (0...65_535).contains($0) }
+        let row: [UInt8] = [0] + samples.flatMap { big($0, 2) }
+        var sums = (1, 0)
+        for byte in row {
+            sums.0 = (sums.0 + Int(byte)) % 65_521
+            sums.1 = (sums.1 + sums.0) % 65_521
+        }
+        let block: [UInt8] = [1] + little(row.count, 2) + little(~row.count, 2) + row
+        let stored: [UInt8] = [0x78, 0x01] + block + big(sums.1 << 16 | sums.0, 4)
+        let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+        let header = chunk("IHDR", big(samples.count, 4) + big(1, 4) + [16, 0, 0, 0, 0])
+        let file = signature + header + chunk("IDAT", stored) + chunk("IEND", [])
+        let expected = samples.flatMap { sample -> [UInt8] in
+            let level = UInt8((sample + 128) / 257)
+            return [level, level, level, 255]
+        }
+        #expect(try decoder.image(from: Data(file), options: ImageDecodingOptions()).pixels.bytes == expected)
+        let pieces = IncrementalDecoder()
+        for byte in file { try pieces.append(Data([byte])) }
+        #expect(try pieces.finish().pixels.bytes == expected)
+    }
+
     @Test(arguments: [ImageEncoding.jpeg(), .jpeg(progressive: true), .png(), .webp(), .losslessWebP])
     func mutatedFilesEndInAnErrorOrAPicture(encoding: ImageEncoding) throws {
         let data = try gradient(80, 60, alpha: true).encoded(as: encoding)
