@@ -9,6 +9,7 @@
 #include <string.h>
 
 typedef struct {
+    uint32_t index;
     size_t at, count;
     uint32_t width, height, bits;
     bool png;
@@ -37,27 +38,34 @@ static bool readHeader(const uint8_t *image, entry *found) {
     return true;
 }
 
+static bool refuse(char *reason, const char *text) {
+    snprintf(reason, 100, "%s", text);
+    return false;
+}
+
 /// Reads an entry with the size in its own header. The directory has only one byte for a size, and is often wrong.
-static bool readEntry(const tern_ico *ico, uint32_t index, entry *found) {
+/// Sets a reason of up to 100 characters if the entry is not a picture.
+static bool readEntry(const tern_ico *ico, uint32_t index, entry *found, char *reason) {
+    found->index = index;
     const uint8_t *at = ico->bytes + 6 + (size_t)index * 16;
     found->count = tern_le32(at + 8);
     found->at = tern_le32(at + 12);
-    if (found->at > ico->count) return false;
+    if (found->at > ico->count) return refuse(reason, "it begins behind the file's end");
     if (found->count > ico->count - found->at) found->count = ico->count - found->at;
-    if (found->count < 24) return false;
+    if (found->count < 24) return refuse(reason, "it has fewer bytes than a header");
     const uint8_t *image = ico->bytes + found->at;
     found->png = !memcmp(image, "\x89PNG\r\n\x1a\n", 8);
     if (found->png) {
-        if (!readHeader(image, found)) return false;
+        if (!readHeader(image, found)) return refuse(reason, "its PNG file does not begin with a header");
     } else {
         tern_bmp dib = {0};
-        char ignored[160];
-        if (tern_dib_open(&dib, image, found->count, 0, true, ignored) != TERN_CODEC_OK) return false;
+        char error[160];
+        if (tern_dib_open(&dib, image, found->count, 0, true, error) != TERN_CODEC_OK) return refuse(reason, error);
         found->width = dib.width;
         found->height = dib.height;
         found->bits = dib.bits;
     }
-    return found->width > 0 && found->height > 0;
+    return (found->width > 0 && found->height > 0) || refuse(reason, "its header states no pixels");
 }
 
 /// Returns whether the bytes end before an entry does. It is then unknown whether that entry is the wanted one.
@@ -95,10 +103,12 @@ tern_ico *tern_ico_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
 tern_codec_result tern_ico_choose(
     tern_ico *ico, uint32_t leastWidth, uint32_t leastHeight, tern_codec_info *info, char *error) {
     entry next;
+    char reason[100], first[100] = "";
     bool isCut = false;
     ico->chosen.width = 0;
     for (uint32_t index = 0; index < ico->entries; index++) {
-        if (!readEntry(ico, index, &next)) {
+        if (!readEntry(ico, index, &next, reason)) {
+            if (index == 0) memcpy(first, reason, sizeof first);
             isCut = isCut || reachesBeyond(ico, index);
             continue;
         }
@@ -109,7 +119,7 @@ tern_codec_result tern_ico_choose(
         return TERN_CODEC_TRUNCATED;
     }
     if (ico->chosen.width == 0) {
-        snprintf(error, 160, "none of %u entries is a picture", ico->entries);
+        snprintf(error, 160, "none of %u entries is a picture%s%s", ico->entries, first[0] ? ": entry 0: " : "", first);
         return TERN_CODEC_CORRUPT;
     }
     *info = (tern_codec_info){.width = ico->chosen.width, .height = ico->chosen.height, .orientation = 1,
@@ -117,6 +127,8 @@ tern_codec_result tern_ico_choose(
                               .memory = ico->chosen.png ? tern_png_memory(ico->chosen.width, 16, 4) : 0};
     return TERN_CODEC_OK;
 }
+
+uint32_t tern_ico_entry(const tern_ico *ico) { return ico->chosen.index; }
 
 /// Clears the pixels that the mask hides. For 32-bit pixels, applies the mask only if no pixel has alpha, because such
 /// icons are older than the meaning of the fourth byte.

@@ -165,6 +165,8 @@ tern_ico *tern_ico_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
 /// Selects the smallest entry of at least the size, or the largest if there is none. Call it before the first row.
 tern_codec_result tern_ico_choose(
     tern_ico *ico, uint32_t leastWidth, uint32_t leastHeight, tern_codec_info *info, char *error);
+/// Returns the index of the selected entry, which starts at 0.
+uint32_t tern_ico_entry(const tern_ico *ico);
 tern_codec_result tern_ico_rows(tern_ico *ico, tern_canvas canvas, uint32_t rows, char *error);
 void tern_ico_close(tern_ico *ico);
 

@@ -116,7 +116,7 @@ extension CodecCall {
         return try unsafe picture(info, color) { unsafe tern_bmp_rows(handle, $0, rowGroup, $1) }
     }
 
-    /// Decodes the entry that fits the target; without a target the largest one.
+    /// Decodes the entry that fits the target; without a target the largest one. Errors name the entry.
     func ico(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()
         let handle = try unsafe open { unsafe tern_ico_open(bytes, count, &info, $0, $1) }
@@ -127,9 +127,15 @@ extension CodecCall {
                 unsafe tern_ico_choose(handle, UInt32(least.width), UInt32(least.height), &info, $0)
             }
         }
-        try check(info)
-        if info.isCut, !options.allowsPartial { throw cutError }
-        return try unsafe picture(info, .none) { unsafe tern_ico_rows(handle, $0, rowGroup, $1) }
+        do throws(ImageError) {
+            try check(info)
+            if info.isCut, !options.allowsPartial { throw cutError }
+            return try unsafe picture(info, .none) { unsafe tern_ico_rows(handle, $0, rowGroup, $1) }
+        } catch {
+            if error.kind == .cancelled { throw error }
+            let entry = unsafe tern_ico_entry(handle)
+            throw ImageError(error.kind, format: format, "entry \(entry): \(error.message)")
+        }
     }
 
     /// Decodes an image of a codec that writes rows of straight RGBA at the file's own size.

@@ -55,6 +55,35 @@ import Testing
         #expect(try decoded(none).pixels.bytes.prefix(8) == [0, 0, 0, 0, 200, 0, 0, 255])
     }
 
+    /// Returns the text of the error that decoding throws.
+    private static func message(_ icon: IconFile, _ options: ImageDecodingOptions = ImageDecodingOptions()) -> String {
+        do throws(ImageError) {
+            return "no error, \(try decoded(icon.bytes, options).size)"
+        } catch {
+            return error.message
+        }
+    }
+
+    @Test func errorsNameTheEntry() throws {
+        var png = [UInt8](try gradient(48, 48).encoded(as: .png()))
+        let data = try #require(png.firstRange(of: Array("IDAT".utf8))).upperBound
+        png[data + 20] ^= 0xFF
+        let two = IconFile(entries: [Self.entry(2, [1, 2, 3]), png])
+        #expect(Self.message(two).hasPrefix("entry 1: "))
+        let small = ImageDecodingOptions(limits: .init(pixels: 100))
+        #expect(Self.message(two, small) == "entry 1: 48×48 pixels, the limit is 100 in all")
+        #expect(Self.message(two, ImageDecodingOptions(targetSize: PixelSize(width: 2, height: 2))) == "no error, 2×2")
+        let noise = IconFile(entries: [[UInt8](repeating: 9, count: 60)])
+        #expect(
+            Self.message(noise)
+                == "none of 1 entries is a picture: entry 0: a header of an impossible size: 151587081")
+        #expect(Self.message(IconFile(entries: [[1]])).hasSuffix("entry 0: it has fewer bytes than a header"))
+        #expect(Self.message(IconFile(entries: [])) == "none of 0 entries is a picture")
+        let bitmap = IconFile.entry(Self.bitmap(2, [1, 2, 3]), mask: [[false, true], [false, false]])
+        let cut = IconFile(entries: [Array(bitmap.dropLast(6))])
+        #expect(Self.message(cut) == "entry 0: the bytes end within the mask")
+    }
+
     @Test func entriesThatAreNoPictureArePassedOver() throws {
         let icon = IconFile(entries: [[UInt8](repeating: 9, count: 60), Self.entry(2, [1, 2, 3])]).bytes
         #expect(try decoded(icon).size == PixelSize(width: 2, height: 2))
