@@ -103,7 +103,10 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
     chunk each;
     control frame;
     uint32_t sequence = 0, promised = 0;
-    bool waiting = false, data = false, ended = false, hasEnd = tern_png_has_end(apng->bytes, apng->count);
+    bool waiting = false, data = false, ended = false;
+    // The data of the last frame.
+    tern_png_data last = {0};
+    const bool hasEnd = tern_png_has_end(apng->bytes, apng->count);
     // The number of bytes of the current frame's data.
     size_t at = 8, there = SHORTEST_DATA;
     for (; !ended && info->frameCount <= limit && readChunk(apng->bytes, apng->count, at, &each); at = each.next) {
@@ -141,6 +144,7 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
             waiting = true;
             tern_codec_result result = readControl(apng, &each, &frame, error);
             if (result != TERN_CODEC_OK) return result;
+            last = (tern_png_data){at, data ? TERN_PNG_fdAT : TERN_PNG_IDAT, frame.width, frame.height};
             if (!data) {
                 apng->seesDefault = true;
                 if (frame.width != apng->width || frame.height != apng->height)
@@ -156,7 +160,9 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
     }
     info->isAnimation = true;
     if (info->frameCount > limit) return TERN_CODEC_OK;
-    info->isCut = !ended;
+    // If only the end is missing, the stated frames are there, with all data of the last one.
+    info->isCut = !ended
+        && (waiting || info->frameCount != promised || !tern_png_has_stream(apng->bytes, apng->count, last));
     if ((ended && (waiting || info->frameCount != promised)) || info->frameCount > promised) {
         snprintf(error, 160, "%u frames where %u were promised", info->frameCount, promised);
         return TERN_CODEC_CORRUPT;
@@ -194,6 +200,16 @@ tern_apng *tern_apng_open(
     }
     tern_apng_close(apng);
     return NULL;
+}
+
+bool tern_apng_is_cut(const uint8_t *bytes, size_t count) {
+    tern_codec_info info = {0};
+    char ignored[160];
+    int result = TERN_CODEC_OK;
+    tern_apng *apng = tern_apng_open(bytes, count, UINT32_MAX, &info, &result, ignored);
+    bool isCut = !apng || info.isCut;
+    tern_apng_close(apng);
+    return isCut;
 }
 
 static bool reserve(tern_apng *apng, size_t length) {

@@ -62,6 +62,7 @@ tern_codec_result tern_dib_open(
     bmp->width = (uint32_t)width;
     bmp->height = (uint32_t)height;
     bmp->stride = ((size_t)width * bmp->bits + 31) / 32 * 4;
+    bmp->line = ((size_t)width * bmp->bits + 7) / 8;
     bool masked = (bmp->compression == BITFIELDS && size != 64) || bmp->compression == ALPHABITFIELDS;
     if (bmp->compression != RGB && !masked && bmp->compression != RLE8 && bmp->compression != RLE4) {
         snprintf(error, 160, "compression %u of a bitmap", bmp->compression);
@@ -212,7 +213,13 @@ static tern_codec_result runRows(tern_bmp *bmp, tern_canvas canvas, uint32_t row
     bmp->started = true;
     // The number of commands is limited, because commands that draw nothing take time, too.
     for (unsigned commands = 0; bmp->row < last && !bmp->ended && commands < 1u << 16; commands++) {
-        if (bmp->at > bmp->count || bmp->count - bmp->at < 2) return truncated(error, "pixels");
+        if (bmp->at > bmp->count || bmp->count - bmp->at < 2) {
+            // Only the code for the end is missing.
+            bool isFull = bmp->row == bmp->height - 1 && bmp->column >= bmp->width;
+            if (!isFull) return truncated(error, "pixels");
+            bmp->ended = true;
+            break;
+        }
         unsigned length = bmp->bytes[bmp->at], value = bmp->bytes[bmp->at + 1];
         bmp->at += 2;
         if (length > 0) {
@@ -223,7 +230,7 @@ static tern_codec_result runRows(tern_bmp *bmp, tern_canvas canvas, uint32_t row
             run(bmp, current(bmp, canvas), bmp->bytes + bmp->at, value, false);
             bmp->at += bmp->count - bmp->at < padded ? bytes : padded;
         } else if (value == 1) {
-            bmp->ended = true;
+            bmp->ended = bmp->hasEndCode = true;
         } else {
             unsigned right = 0, down = 1;
             if (value == 0) {
@@ -249,11 +256,19 @@ tern_codec_result tern_bmp_rows(tern_bmp *bmp, tern_canvas canvas, uint32_t rows
     if (!tern_canvas_fits(canvas, bmp->width, bmp->height, error)) return TERN_CODEC_CORRUPT;
     if (bmp->compression == RLE8 || bmp->compression == RLE4) return runRows(bmp, canvas, rows, error);
     for (uint32_t done = 0; done < rows && bmp->row < bmp->height; done++, bmp->row++) {
-        if (bmp->at > bmp->count || bmp->count - bmp->at < bmp->stride) return truncated(error, "pixels");
+        if (bmp->at > bmp->count || bmp->count - bmp->at < bmp->line) return truncated(error, "pixels");
         readRow(bmp, bmp->bytes + bmp->at, current(bmp, canvas));
         bmp->at += bmp->stride;
     }
     return bmp->row < bmp->height ? TERN_CODEC_MORE : TERN_CODEC_OK;
+}
+
+bool tern_bmp_has_end(const tern_bmp *bmp) {
+    if (bmp->row < bmp->height || bmp->at > bmp->count) return false;
+    bool isRun = bmp->compression == RLE8 || bmp->compression == RLE4;
+    // A stream can go on to the end of its last row before the code.
+    return !isRun || bmp->hasEndCode
+        || (bmp->count - bmp->at >= 2 && bmp->bytes[bmp->at] == 0 && bmp->bytes[bmp->at + 1] == 1);
 }
 
 void tern_bmp_close(tern_bmp *bmp) { free(bmp); }

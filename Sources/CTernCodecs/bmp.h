@@ -10,15 +10,17 @@ struct tern_bmp {
     uint32_t width, height, row;
     unsigned bits, compression;
     bool topDown;
-    // The position of the rows, and the number of bytes of a row.
-    size_t pixels, stride;
+    // The position of the rows, the number of bytes of a row, and the number of them that are pixels. The rest is
+    // padding, which the last row of some files lacks.
+    size_t pixels, stride, line;
     // The RGBA colour of each index. An index without an entry is opaque black.
     uint8_t palette[256][4];
     struct { uint32_t mask; unsigned shift, width; } channels[4];
     // The position of a run-length stream, and the column that it is at.
     size_t at;
     uint32_t column;
-    bool started, ended;
+    // Boolean values that indicate whether the stream has begun, has ended, and has the code for its end.
+    bool started, ended, hasEndCode;
     // Boolean values that indicate whether a pixel had alpha and whether there is an ICC profile, and the profile's
     // position.
     bool alphaSeen, hasProfile;

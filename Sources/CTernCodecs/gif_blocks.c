@@ -53,6 +53,7 @@ tern_gif_blocks tern_gif_walk(const uint8_t *bytes, size_t count, uint32_t frame
         } else {
             // Any byte that does not start a frame is the end of the file, as in browsers.
             found.isCut = block == IMAGE;
+            found.hasEnd = block != IMAGE;
             return found;
         }
     }

@@ -229,6 +229,7 @@ static tern_codec_result advance(gif_feed *gif, char *error) {
         return result == TERN_CODEC_MORE && gif->pass > pass ? TERN_CODEC_BOUNDARY : result;
     }
     case rest:
+        feed->state.hasEnd = true;
         feed->start = feed->end;
         return TERN_CODEC_STARVED;
     }
@@ -263,7 +264,7 @@ static tern_codec_result gifStart(tern_feed *feed, uint32_t leastWidth, uint32_t
 static void gifClose(tern_feed *feed) { free(((gif_feed *)feed)->line); }
 
 tern_feed *tern_gif_feed(void) {
-    static const tern_feed_format format = {gifStep, gifStart, NULL, NULL, gifClose, NULL};
+    static const tern_feed_format format = {.step = gifStep, .start = gifStart, .close = gifClose};
     gif_feed *gif = calloc(1, sizeof *gif);
     if (!gif) return NULL;
     gif->transparent = -1;

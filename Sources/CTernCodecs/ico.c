@@ -136,10 +136,12 @@ static tern_codec_result maskRows(tern_ico *ico, tern_canvas canvas, uint32_t ro
     const tern_bmp *dib = &ico->dib;
     bool hasAlpha = dib->channels[3].mask != 0 && dib->bits > 8;
     if (hasAlpha && dib->alphaSeen) return TERN_CODEC_OK;
-    size_t line = ((size_t)dib->width + 31) / 32 * 4, at = dib->pixels + dib->stride * dib->height;
+    // The last row needs no padding.
+    size_t line = ((size_t)dib->width + 31) / 32 * 4, used = ((size_t)dib->width + 7) / 8;
+    size_t at = dib->pixels + dib->stride * dib->height;
     for (uint32_t done = 0; done < rows && ico->maskRow < dib->height; done++, ico->maskRow++) {
         size_t from = at + line * ico->maskRow;
-        bool missing = from > dib->count || dib->count - from < line;
+        bool missing = from > dib->count || dib->count - from < used;
         if (missing && !hasAlpha) {
             snprintf(error, 160, "the bytes end within the mask");
             return TERN_CODEC_TRUNCATED;

@@ -21,6 +21,8 @@ tern_feed *tern_feed_open(tern_feed_kind kind, tern_feed_limits limits) {
 // the room is doubled when it is full. All copies together stay below four times the file.
 tern_codec_result tern_feed_append(tern_feed *feed, const uint8_t *bytes, size_t count, char *error) {
     if (count == 0) return TERN_CODEC_OK;
+    if (feed->format->watch) feed->format->watch(feed, bytes, count);
+    if (feed->isDone && feed->format->isDoneOnce) return TERN_CODEC_OK;
     size_t left = tern_feed_left(feed);
     if (!feed->keepsBytes && feed->start > 0 && left <= feed->start) {
         memmove(feed->bytes, feed->bytes + feed->start, left);
@@ -51,6 +53,7 @@ tern_codec_result tern_feed_step(tern_feed *feed, char *error) {
     if (feed->isPassed) return feed->hasEnded ? TERN_CODEC_OK : TERN_CODEC_STARVED;
     tern_codec_result result = feed->format->step(feed, error);
     if (result < 0) feed->hasFailed = true;
+    if (result == TERN_CODEC_OK) feed->isDone = true;
     return result;
 }
 

@@ -13,6 +13,10 @@ typedef struct {
     tern_codec_result (*verdict)(const tern_feed *feed, char *error);
     void (*close)(tern_feed *feed);
     const uint8_t *(*profile)(tern_feed *feed, size_t *count, int *channels);
+    /// Looks for the end of the file in bytes that arrive, also behind the picture. NULL if the steps find it.
+    void (*watch)(tern_feed *feed, const uint8_t *bytes, size_t count);
+    /// A Boolean value that indicates whether no step needs the bytes behind the picture.
+    bool isDoneOnce;
 } tern_feed_format;
 
 struct tern_feed {
@@ -24,7 +28,7 @@ struct tern_feed {
     // The bytes from `start` to `end` are not consumed yet. All bytes stay until the picture is started, because WebP's
     // decoder reads earlier ones again.
     size_t start, end, capacity;
-    bool hasEnded, hasFailed, keepsBytes;
+    bool hasEnded, hasFailed, keepsBytes, isDone;
     // A Boolean value that indicates whether bytes are only gathered, regardless of the format.
     bool isPassed;
     uint8_t *canvas;

@@ -10,6 +10,7 @@
 struct tern_jpeg {
     struct jpeg_decompress_struct info;
     tern_jpeg_errors errors;
+    tern_jpeg_scans scans;
     const uint8_t *bytes;
     size_t count;
     int scanLimit;
@@ -59,6 +60,8 @@ tern_codec_result tern_jpeg_start(
         if (survey != TERN_CODEC_OK) return survey;
     }
     jpeg_start_decompress(info);
+    tern_jpeg_prepare_scans(&jpeg->scans);
+    if (info->buffered_image) tern_jpeg_add_scan(&jpeg->scans, info);
     if (jpeg->cmyk) {
         jpeg->line = malloc((size_t)info->output_width * 4);
         if (!jpeg->line) return TERN_CODEC_MEMORY;
@@ -77,6 +80,7 @@ tern_codec_result tern_jpeg_prepare(tern_jpeg *jpeg, char *error) {
             snprintf(error, 160, "more than %d scans", jpeg->scanLimit);
             return TERN_CODEC_SCANS;
         }
+        if (status == JPEG_REACHED_SOS) tern_jpeg_add_scan(&jpeg->scans, info);
         if (status == JPEG_REACHED_EOI) {
             jpeg_start_output(info, info->input_scan_number);
             jpeg->outputStarted = true;
@@ -154,7 +158,7 @@ tern_codec_result tern_jpeg_resized(
 }
 
 tern_codec_result tern_jpeg_verdict(const tern_jpeg *jpeg, char *error) {
-    return tern_jpeg_warned(&jpeg->errors, error);
+    return tern_jpeg_judge(&jpeg->errors, &jpeg->scans, &jpeg->info, error);
 }
 
 void tern_jpeg_close(tern_jpeg *jpeg) {

@@ -22,8 +22,9 @@ static void warned(j_common_ptr info, int level) {
     if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR
         || code == JWRN_TOO_MUCH_DATA || code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC)
         return;
-    // The end of the bytes is the cause. Warnings that result from it are ignored.
-    if (errors->warning == JWRN_JPEG_EOF || (errors->warning != 0 && code != JWRN_JPEG_EOF)) return;
+    // libjpeg reads ahead, so the end of the bytes alone costs no pixel: the warning that bits are missing follows it.
+    if (code == JWRN_JPEG_EOF) errors->isCut = true;
+    if (code == JWRN_JPEG_EOF || errors->warning != 0) return;
     errors->warning = code;
     errors->base.format_message(info, errors->warningText);
 }
@@ -39,7 +40,7 @@ void tern_jpeg_prepare_errors(tern_jpeg_errors *errors, char *error) {
 }
 
 tern_codec_result tern_jpeg_kind(const tern_jpeg_errors *errors) {
-    if (errors->warning == JWRN_JPEG_EOF) return TERN_CODEC_TRUNCATED;
+    if (errors->isCut) return TERN_CODEC_TRUNCATED;
     switch (errors->base.msg_code) {
     case JERR_OUT_OF_MEMORY: return TERN_CODEC_MEMORY;
     case JERR_ARITH_NOTIMPL: case JERR_SOF_UNSUPPORTED: case JERR_BAD_PRECISION: case JERR_CONVERSION_NOTIMPL:
@@ -49,10 +50,52 @@ tern_codec_result tern_jpeg_kind(const tern_jpeg_errors *errors) {
     }
 }
 
-tern_codec_result tern_jpeg_warned(const tern_jpeg_errors *errors, char *error) {
+void tern_jpeg_prepare_scans(tern_jpeg_scans *scans) {
+    *scans = (tern_jpeg_scans){0};
+    memset(scans->bits, 0xFF, sizeof scans->bits);
+}
+
+bool tern_jpeg_add_scan(tern_jpeg_scans *scans, const struct jpeg_decompress_struct *info) {
+    bool news = false;
+    for (int i = 0; i < info->comps_in_scan; i++) {
+        int component = info->cur_comp_info[i]->component_index;
+        if (info->coef_bits) {
+            for (int k = 0; k < DCTSIZE2; k++) {
+                int bit = info->coef_bits[component][k], *known = &scans->bits[component][k];
+                if (bit < 0 || (*known >= 0 && bit >= *known)) continue;
+                news = true;
+                *known = bit;
+            }
+        } else {
+            news |= !scans->seen[component];
+        }
+        scans->seen[component] = true;
+    }
+    return news;
+}
+
+bool tern_jpeg_has_all(const tern_jpeg_scans *scans, const struct jpeg_decompress_struct *info) {
+    for (int component = 0; component < info->num_components; component++) {
+        if (!scans->seen[component]) return false;
+        for (int i = 0; info->coef_bits && i < DCTSIZE2; i++)
+            if (scans->bits[component][i] != 0) return false;
+    }
+    return true;
+}
+
+tern_codec_result tern_jpeg_judge(
+    const tern_jpeg_errors *errors, const tern_jpeg_scans *scans, const struct jpeg_decompress_struct *info,
+    char *error) {
+    if (errors->isCut) {
+        // An arithmetic decoder takes missing bytes as zeros, without a warning (ITU-T T.81, D.2.6).
+        bool hasScans = !info->buffered_image || tern_jpeg_has_all(scans, info);
+        if (errors->warning == 0 && !info->arith_code && hasScans) return TERN_CODEC_OK;
+        snprintf(error, 160, "the bytes end before the picture does");
+        return TERN_CODEC_TRUNCATED;
+    }
     if (errors->warning == 0) return TERN_CODEC_OK;
     snprintf(error, 160, "%.150s", errors->warningText);
-    return errors->warning == JWRN_JPEG_EOF ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
+    return TERN_CODEC_CORRUPT;
 }
 
 /// Returns a scale that is a power of one half: libjpeg-turbo has vector code for these only, and the other scales blur

@@ -17,8 +17,9 @@ typedef struct {
     struct jpeg_error_mgr base;
     jmp_buf jump;
     char *error;
-    // A Boolean value that indicates whether there was any warning, and the warning that decides the result.
-    bool hasWarned;
+    // Boolean values that indicate whether there was any warning, and whether libjpeg has read beyond the bytes; and
+    // the first warning that costs pixels.
+    bool hasWarned, isCut;
     int warning;
     char warningText[JMSG_LENGTH_MAX];
 } tern_jpeg_errors;
@@ -27,8 +28,24 @@ typedef struct {
 void tern_jpeg_prepare_errors(tern_jpeg_errors *errors, char *error);
 /// Returns the result for the error that caused a jump.
 tern_codec_result tern_jpeg_kind(const tern_jpeg_errors *errors);
-/// Returns the result for the warnings: OK, or TRUNCATED or CORRUPT with the text of the warning that decides.
-tern_codec_result tern_jpeg_warned(const tern_jpeg_errors *errors, char *error);
+/// The parts of a picture of several scans that the scans so far contain: each component, and the lowest bit of each
+/// coefficient of a progressive one; -1 for none.
+typedef struct {
+    bool seen[MAX_COMPONENTS];
+    int bits[MAX_COMPONENTS][DCTSIZE2];
+} tern_jpeg_scans;
+
+void tern_jpeg_prepare_scans(tern_jpeg_scans *scans);
+/// Adds the scan that begins. Returns whether it contains anything that no earlier scan contained.
+bool tern_jpeg_add_scan(tern_jpeg_scans *scans, const struct jpeg_decompress_struct *info);
+/// Returns whether the scans so far are the whole picture.
+bool tern_jpeg_has_all(const tern_jpeg_scans *scans, const struct jpeg_decompress_struct *info);
+
+/// Returns the result for the warnings, once all rows are read: OK if every pixel was in the file, even if its end was
+/// not; otherwise TRUNCATED or CORRUPT with a text.
+tern_codec_result tern_jpeg_judge(
+    const tern_jpeg_errors *errors, const tern_jpeg_scans *scans, const struct jpeg_decompress_struct *info,
+    char *error);
 /// Returns the information of a header that was read with the markers APP1 and APP2 saved.
 tern_codec_info tern_jpeg_header(struct jpeg_decompress_struct *info);
 /// Sets the scale that `tern_jpeg_scaled` finds.

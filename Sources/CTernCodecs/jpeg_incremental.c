@@ -1,5 +1,6 @@
 #include "incremental.h"
 #include "jpeg_common.h"
+#include "jpeg_end.h"
 #include "scans.h"
 
 #if defined(__linux__)
@@ -18,8 +19,8 @@ typedef struct {
     size_t skip, tried;
     int scanLimit, idleScans, failure;
     bool isOpen, hasHeader, isRendering, isWhole, cmyk;
-    bool seen[MAX_COMPONENTS];
-    int bits[MAX_COMPONENTS][DCTSIZE2];
+    tern_jpeg_scans scans;
+    tern_jpeg_end end;
     uint8_t *line, *profile;
 } jpeg_feed;
 
@@ -65,39 +66,6 @@ static void give(jpeg_feed *jpeg) {
     feed->start = isOurs ? feed->end - jpeg->source.bytes_in_buffer : feed->end;
 }
 
-/// Returns whether the scan that begins adds anything that no earlier scan contained.
-static bool isNews(jpeg_feed *jpeg) {
-    struct jpeg_decompress_struct *info = &jpeg->info;
-    bool news = false;
-    for (int i = 0; i < info->comps_in_scan; i++) {
-        int component = info->cur_comp_info[i]->component_index;
-        if (info->coef_bits) {
-            for (int k = 0; k < DCTSIZE2; k++) {
-                int bit = info->coef_bits[component][k], *known = &jpeg->bits[component][k];
-                if (bit < 0 || (*known >= 0 && bit >= *known)) continue;
-                news = true;
-                *known = bit;
-            }
-        } else {
-            news |= !jpeg->seen[component];
-        }
-        jpeg->seen[component] = true;
-    }
-    return news;
-}
-
-/// Returns whether the scans so far are the whole picture. The last scan is no boundary, because the final image
-/// follows it.
-static bool bringsAll(const jpeg_feed *jpeg) {
-    const struct jpeg_decompress_struct *info = &jpeg->info;
-    for (int component = 0; component < info->num_components; component++) {
-        if (!jpeg->seen[component]) return false;
-        for (int i = 0; info->coef_bits && i < DCTSIZE2; i++)
-            if (jpeg->bits[component][i] != 0) return false;
-    }
-    return true;
-}
-
 static tern_codec_result consume(jpeg_feed *jpeg, char *error) {
     struct jpeg_decompress_struct *info = &jpeg->info;
     for (int turn = 0; turn < 16; turn++) {
@@ -109,7 +77,7 @@ static tern_codec_result consume(jpeg_feed *jpeg, char *error) {
                 snprintf(error, 160, "more than %d scans", jpeg->scanLimit);
                 return TERN_CODEC_SCANS;
             }
-            if (!isNews(jpeg) && ++jpeg->idleScans > TERN_IDLE_SCANS) {
+            if (!tern_jpeg_add_scan(&jpeg->scans, info) && ++jpeg->idleScans > TERN_IDLE_SCANS) {
                 snprintf(error, 160, "%d scans of what is known already", jpeg->idleScans);
                 return TERN_CODEC_SCANS;
             }
@@ -119,7 +87,8 @@ static tern_codec_result consume(jpeg_feed *jpeg, char *error) {
             const uint8_t *next = jpeg->source.next_input_byte;
             bool isEnd = info->unread_marker == JPEG_EOI
                 || (jpeg->source.bytes_in_buffer > 1 && next[0] == 0xFF && next[1] == JPEG_EOI);
-            if (!isEnd && !bringsAll(jpeg)) return TERN_CODEC_BOUNDARY;
+            // The last scan is no boundary, because the final image follows it.
+            if (!isEnd && !tern_jpeg_has_all(&jpeg->scans, info)) return TERN_CODEC_BOUNDARY;
             break;
         }
         default: break;
@@ -224,9 +193,9 @@ static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_
         jpeg->line = malloc((size_t)info->output_width * 4);
         if (!jpeg->line) return TERN_CODEC_MEMORY;
     }
-    memset(jpeg->bits, 0xFF, sizeof jpeg->bits);
+    tern_jpeg_prepare_scans(&jpeg->scans);
     if (!info->buffered_image) return tern_feed_canvas(feed, error);
-    isNews(jpeg);
+    tern_jpeg_add_scan(&jpeg->scans, info);
     return TERN_CODEC_OK;
 }
 
@@ -263,7 +232,7 @@ static tern_codec_result jpegRender(tern_feed *feed, tern_canvas canvas, uint32_
 
 static tern_codec_result jpegVerdict(const tern_feed *feed, char *error) {
     const jpeg_feed *jpeg = (const jpeg_feed *)feed;
-    return tern_jpeg_warned(&jpeg->errors, error);
+    return tern_jpeg_judge(&jpeg->errors, &jpeg->scans, &jpeg->info, error);
 }
 
 static void jpegClose(tern_feed *feed) {
@@ -272,6 +241,12 @@ static void jpegClose(tern_feed *feed) {
     if (jpeg->isOpen && !setjmp(jpeg->errors.jump)) jpeg_destroy_decompress(&jpeg->info);
     free(jpeg->line);
     free(jpeg->profile);
+}
+
+static void jpegWatch(tern_feed *feed, const uint8_t *bytes, size_t count) {
+    jpeg_feed *jpeg = (jpeg_feed *)feed;
+    tern_jpeg_end_read(&jpeg->end, bytes, count);
+    feed->state.hasEnd = jpeg->end.isSeen;
 }
 
 static const uint8_t *jpegProfile(tern_feed *feed, size_t *count, int *channels) {
@@ -290,7 +265,10 @@ static const uint8_t *jpegProfile(tern_feed *feed, size_t *count, int *channels)
 }
 
 tern_feed *tern_jpeg_feed(void) {
-    static const tern_feed_format format = {jpegStep, jpegStart, jpegRender, jpegVerdict, jpegClose, jpegProfile};
+    static const tern_feed_format format = {
+        .step = jpegStep, .start = jpegStart, .render = jpegRender, .verdict = jpegVerdict, .close = jpegClose,
+        .profile = jpegProfile, .watch = jpegWatch, .isDoneOnce = true,
+    };
     jpeg_feed *jpeg = calloc(1, sizeof *jpeg);
     if (!jpeg) return NULL;
     jpeg->feed.format = &format;

@@ -23,6 +23,22 @@ static inline bool tern_png_is_critical(uint32_t type) { return !(type & 0x20000
 /// colours. libpng never sees any other chunk.
 bool tern_png_is_decoded(uint32_t type);
 
+/// Checks the data of the header chunk, 13 bytes, against the limits, before libpng allocates rows. Sets the error text
+/// if they exceed one.
+bool tern_png_fits(const uint8_t *header, const tern_feed_limits *limits, char *error);
+
+/// The data of a picture: the position of the first chunk that can hold them, the type of their chunks, IDAT or fdAT, and
+/// the size of the picture.
+typedef struct {
+    size_t from;
+    uint32_t type, width, height;
+} tern_png_data;
+
+/// Returns whether the zlib stream of a picture's data is complete and has a correct checksum. The end of the file may
+/// be missing. libpng reads no further than the last row, and its result for the bytes after it depends on how they are
+/// split into chunks.
+bool tern_png_has_stream(const uint8_t *bytes, size_t count, tern_png_data data);
+
 /// The orientation that the chunks so far state: that of the first eXIf chunk with a correct checksum, before or behind
 /// the picture's data (§11.3.4.6). 1 if there is none.
 typedef struct {
@@ -34,6 +50,10 @@ typedef struct {
 void tern_png_read_exif(tern_png_exif *exif, const uint8_t *chunk);
 /// Returns the orientation of a whole file.
 tern_png_exif tern_png_find_exif(const uint8_t *bytes, size_t count);
+
+/// Returns whether the bytes of an animated PNG end before the last of the frames that it states does, or contradict
+/// each other.
+bool tern_apng_is_cut(const uint8_t *bytes, size_t count);
 
 /// Returns whether the last bytes of a PNG file are its end chunk. A chunk that reaches beyond them has a wrong length.
 bool tern_png_has_end(const uint8_t *bytes, size_t count);

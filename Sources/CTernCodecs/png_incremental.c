@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <png.h>
-#include <zlib.h>
 
 typedef struct {
     tern_feed feed;
@@ -56,8 +55,8 @@ static void onInfo(png_structp reader, png_infop info) {
     int depth = 0, color = 0, interlace = 0;
     png_get_IHDR(reader, info, &width, &height, &depth, &color, &interlace, NULL, NULL);
     bool transparent = png_get_valid(reader, info, PNG_INFO_tRNS) != 0;
-    feed->info = (tern_codec_info){.width = width, .height = height, .orientation = png->exif.orientation, .frameCount = 1,
-                                   .hasAlpha = (color & PNG_COLOR_MASK_ALPHA) || transparent,
+    feed->info = (tern_codec_info){.width = width, .height = height, .orientation = png->exif.orientation,
+                                   .frameCount = 1, .hasAlpha = (color & PNG_COLOR_MASK_ALPHA) || transparent,
                                    .hasProfile = png_get_valid(reader, info, PNG_INFO_iCCP) != 0,
                                    .memory = tern_png_memory(width, (unsigned)depth, png_get_channels(reader, info))};
     png->isGrey = !(color & PNG_COLOR_MASK_COLOR);
@@ -111,7 +110,7 @@ static void onRow(png_structp reader, png_bytep row, png_uint_32 index, int pass
 static void onEnd(png_structp reader, png_infop info) {
     (void)info;
     png_feed *png = png_get_progressive_ptr(reader);
-    png->isDone = true;
+    png->isDone = png->feed.state.hasEnd = true;
 }
 
 /// Returns the number of bytes to give to libpng at once, so that it does not run far past the end of a pass.
@@ -134,52 +133,39 @@ static bool isBoundary(const tern_feed *feed) {
     return false;
 }
 
-/// Returns whether the zlib stream of a whole file's picture data is complete and has a correct checksum. libpng reads
-/// no further than the last row, and its result for the bytes after it depends on how they are split into chunks.
-static bool streamEnds(const png_feed *png) {
+/// Returns whether libpng has read every row of every pass.
+static bool hasAllRows(const png_feed *png) {
+    return png->feed.state.passes >= (png->feed.state.isInterlaced ? 7 : 1);
+}
+
+/// Returns whether a whole file has its picture data to their end.
+static bool hasStream(const png_feed *png) {
     const tern_feed *feed = &png->feed;
-    z_stream stream = {0};
-    if (inflateInit(&stream) != Z_OK) return false;
-    // No picture has more bytes than this, plus a small tolerance, so a decompression bomb is not unpacked.
-    uint64_t left = ((uint64_t)feed->info.width * 8 + 8) * feed->info.height * 2 + 65536;
-    uint8_t scratch[16384];
-    int result = Z_OK;
-    for (size_t at = 8; result == Z_OK && feed->end - at >= 12;) {
-        const uint8_t *head = feed->bytes + at;
-        size_t length = tern_png_number(head);
-        if (length > feed->end - at - 12) break;
-        at += 12 + length;
-        if (tern_png_number(head + 4) != TERN_PNG_IDAT) continue;
-        stream.next_in = (Bytef *)head + 8;
-        stream.avail_in = (uInt)length;
-        while (result == Z_OK && (stream.avail_in > 0 || stream.avail_out == 0)) {
-            stream.next_out = scratch;
-            stream.avail_out = sizeof scratch;
-            result = inflate(&stream, Z_NO_FLUSH);
-            // Without progress there is no error: the stream continues in the next chunk.
-            if (result == Z_BUF_ERROR && stream.avail_in == 0) { result = Z_OK; break; }
-            uint64_t given = sizeof scratch - stream.avail_out;
-            if (given > left) result = Z_DATA_ERROR;
-            left -= given > left ? left : given;
-        }
-    }
-    inflateEnd(&stream);
-    return result == Z_STREAM_END;
+    return tern_png_has_stream(
+        feed->bytes, feed->end, (tern_png_data){8, TERN_PNG_IDAT, feed->info.width, feed->info.height});
 }
 
 /// Returns the result of a file whose end libpng has seen. libpng counts neither rows nor passes.
 static tern_codec_result judge(const png_feed *png, char *error) {
-    const tern_feed *feed = &png->feed;
-    if (feed->state.passes < (feed->state.isInterlaced ? 7 : 1)) {
+    if (!hasAllRows(png)) {
         snprintf(error, 160, "the picture's data end before its last row%s%s", png->warning[0] ? ": " : "", png->warning);
         return TERN_CODEC_CORRUPT;
     }
     // The zlib stream has ended without an error, and bytes follow it.
     bool isWhole = !png->warning[0] || !strcmp(png->warning, "Extra compression data in IDAT");
     // Bytes that are no longer available cannot be checked here; the decoder of whole files checks them.
-    if (isWhole || (png->isStill && streamEnds(png))) return TERN_CODEC_OK;
+    if (isWhole || (png->isStill && hasStream(png))) return TERN_CODEC_OK;
     snprintf(error, 160, "the picture's data are damaged: %s", png->warning);
     return TERN_CODEC_CORRUPT;
+}
+
+/// Returns the result of a step that lacks bytes. If the end of a whole file is missing, its picture is whole once the
+/// data are, with their checksum. An animation also needs the frames that it states.
+static tern_codec_result starved(const png_feed *png, char *error) {
+    const tern_feed *feed = &png->feed;
+    bool isWhole = png->isStill && png->hasPicture && hasAllRows(png) && hasStream(png)
+        && !(png->isAnimated && tern_apng_is_cut(feed->bytes, feed->end));
+    return isWhole ? TERN_CODEC_OK : tern_feed_starved(feed, error);
 }
 
 /// Gives libpng an empty chunk in place of one that it does not get, so that picture data after it do not count as a
@@ -187,23 +173,6 @@ static tern_codec_result judge(const png_feed *png, char *error) {
 static void giveEmptyChunk(png_feed *png) {
     static const uint8_t empty[] = {0, 0, 0, 0, 't', 'e', 'R', 'n', 0xA9, 0x82, 0x92, 0x95};
     png_process_data(png->reader, png->info, (png_bytep)(uintptr_t)empty, sizeof empty);
-}
-
-/// Checks the header's limits. libpng allocates its rows before anything else of the picture can be refused.
-static bool fits(const png_feed *png, const uint8_t *header) {
-    const tern_feed_limits *limits = &png->feed.limits;
-    uint32_t width = tern_png_number(header), height = tern_png_number(header + 4);
-    if ((uint64_t)width * height > limits->pixels) {
-        snprintf(png->error, 160, "%u by %u pixels, the limit is %llu in all", width, height,
-                 (unsigned long long)limits->pixels);
-        return false;
-    }
-    unsigned color = header[9], channels = ((color & 3) == 2 ? 3 : 1) + (color & 4 ? 1 : 0);
-    uint64_t memory = tern_png_memory(width, header[8], channels);
-    if (memory <= limits->memory) return true;
-    snprintf(png->error, 160, "a row of %u pixels takes %llu bytes, the limit is %llu", width,
-             (unsigned long long)memory, (unsigned long long)limits->memory);
-    return false;
 }
 
 /// Examines the chunk that begins. Returns the number of its bytes that can be taken, or 0 if the chunk must be whole
@@ -234,7 +203,7 @@ static uint64_t chunk(png_feed *png) {
     // libpng refuses a second header without a look at it, and the picture before it stays.
     if (type == TERN_PNG_IHDR && length == 13 && !png->hasHeader) {
         png->hasHeader = true;
-        if (!fits(png, at + 8)) return UINT64_MAX;
+        if (!tern_png_fits(at + 8, &feed->limits, png->error)) return UINT64_MAX;
     }
     if (!png->hasPicture && type == TERN_PNG_acTL) png->isAnimated = true;
     if (!png->hasPicture && type == TERN_PNG_fcTL) png->hasControl = true;
@@ -257,7 +226,7 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
     if (!png->reader && open(png) != TERN_CODEC_OK) return TERN_CODEC_MEMORY;
     if (setjmp(png_jmpbuf(png->reader))) return png->memory ? TERN_CODEC_MEMORY : TERN_CODEC_CORRUPT;
     if (!png->hasSignature) {
-        if (tern_feed_left(feed) < 8) return tern_feed_starved(feed, error);
+        if (tern_feed_left(feed) < 8) return starved(png, error);
         // libpng gets the highest limits on sides. The caller's limits are checked with the header before libpng reads
         // it.
         png_set_user_limits(png->reader, 0x7FFFFFFF, 0x7FFFFFFF);
@@ -279,7 +248,7 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
         if (isHead) {
             png->passing = chunk(png);
             if (png->passing == UINT64_MAX) return TERN_CODEC_LIMIT;
-            if (png->passing == 0) return tern_feed_starved(feed, error);
+            if (png->passing == 0) return starved(png, error);
         }
         uint64_t count = tern_feed_left(feed);
         if (png->isFrame && png->isStill && tern_png_has_end(feed->bytes, feed->end)) {
@@ -289,7 +258,7 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
         }
         if (count > png->passing) count = png->passing;
         if (png->isSkipping) {
-            if (count == 0) return tern_feed_starved(feed, error);
+            if (count == 0) return starved(png, error);
             feed->start += count;
             png->passing -= count;
             given += 12;
@@ -299,7 +268,7 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
         if (isHead) png->isData = tern_png_number(feed->bytes + feed->start + 4) == TERN_PNG_IDAT;
         size_t most = !png->isData ? SIZE_MAX : isHead ? 8 : slice(png);
         if (count > most) count = most;
-        if (count == 0) return tern_feed_starved(feed, error);
+        if (count == 0) return starved(png, error);
         int passes = feed->state.passes;
         const uint8_t *bytes = feed->bytes + feed->start;
         feed->start += count;
@@ -345,7 +314,9 @@ static const uint8_t *pngProfile(tern_feed *feed, size_t *count, int *channels) 
 }
 
 tern_feed *tern_png_feed(void) {
-    static const tern_feed_format format = {pngStep, pngStart, NULL, NULL, pngClose, pngProfile};
+    static const tern_feed_format format = {
+        .step = pngStep, .start = pngStart, .close = pngClose, .profile = pngProfile, .isDoneOnce = true,
+    };
     png_feed *png = calloc(1, sizeof *png);
     if (!png) return NULL;
     png->exif.orientation = 1;

@@ -88,21 +88,3 @@ tern_codec_result tern_jpeg_survey(
     const uint8_t *bytes, size_t count, uint32_t width, uint32_t height, int scanLimit, char *error) {
     return tern_scan_survey(bytes, count, tern_scan_limit(width, height, scanLimit), error);
 }
-
-bool tern_jpeg_ends(const uint8_t *bytes, size_t count) {
-    for (size_t at = 2; at < count;) {
-        const uint8_t *next = memchr(bytes + at, 0xFF, count - at);
-        if (!next) return false;
-        at = (size_t)(next - bytes) + 1;
-        if (at >= count) return false;
-        uint8_t marker = bytes[at];
-        if (marker == 0xFF) continue;
-        at++;
-        if (marker == 0xD9) return true;
-        if (marker == 0 || marker == 1 || (marker >= 0xD0 && marker <= 0xD8)) continue;
-        if (count - at < 2) return false;
-        // Skips the content of the segment. A thumbnail in it can have an end marker of its own.
-        at += segmentLength(bytes + at);
-    }
-    return false;
-}

@@ -14,7 +14,7 @@ typedef struct {
     tern_feed feed;
     WebPDecoderConfig config;
     WebPIDecoder *decoder;
-    size_t fileSize, shown, tried;
+    size_t fileSize, shown, tried, arrived;
     bool isKnown, isDone, hasLostColors;
 } webp_feed;
 
@@ -44,6 +44,7 @@ static tern_codec_result readHeader(webp_feed *webp, char *error) {
     feed->state.isAnimation = webp->config.input.has_animation != 0;
     feed->state.isGathering = chunks.hasExif || feed->state.isAnimation;
     webp->isKnown = true;
+    feed->state.hasEnd = webp->arrived >= webp->fileSize;
     return TERN_CODEC_HEADER;
 }
 
@@ -101,6 +102,13 @@ static tern_codec_result webpStart(tern_feed *feed, uint32_t width, uint32_t hei
     return TERN_CODEC_MEMORY;
 }
 
+static void webpWatch(tern_feed *feed, const uint8_t *bytes, size_t count) {
+    (void)bytes;
+    webp_feed *webp = (webp_feed *)feed;
+    webp->arrived += count;
+    feed->state.hasEnd = webp->isKnown && webp->arrived >= webp->fileSize;
+}
+
 static const uint8_t *webpProfile(tern_feed *feed, size_t *count, int *channels) {
     tern_webp_chunks chunks = tern_webp_walk(feed->bytes, feed->end);
     *channels = TERN_CHANNELS_RGB;
@@ -115,7 +123,10 @@ static void webpClose(tern_feed *feed) {
 }
 
 tern_feed *tern_webp_feed(void) {
-    static const tern_feed_format format = {webpStep, webpStart, NULL, NULL, webpClose, webpProfile};
+    static const tern_feed_format format = {
+        .step = webpStep, .start = webpStart, .close = webpClose, .profile = webpProfile, .watch = webpWatch,
+        .isDoneOnce = true,
+    };
     webp_feed *webp = calloc(1, sizeof *webp);
     if (!webp || !WebPInitDecoderConfig(&webp->config)) {
         free(webp);

@@ -113,7 +113,7 @@ tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, tern_canvas canvas, uint32_t r
 /// Does the same as `tern_jpeg_rows` and resizes the rows. The canvas has the target's size.
 tern_codec_result tern_jpeg_resized(
     tern_jpeg *jpeg, tern_resize *resize, tern_canvas canvas, uint32_t rows, char *error);
-/// Returns TRUNCATED or CORRUPT if libjpeg had to invent pixels, and OK otherwise.
+/// Returns TRUNCATED or CORRUPT if libjpeg had to invent pixels, and OK otherwise, also if only the end marker is missing.
 tern_codec_result tern_jpeg_verdict(const tern_jpeg *jpeg, char *error);
 void tern_jpeg_close(tern_jpeg *jpeg);
 
@@ -157,6 +157,9 @@ typedef struct tern_bmp tern_bmp;
 tern_bmp *tern_bmp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
 const uint8_t *tern_bmp_profile(const tern_bmp *bmp, size_t *count, int *channels);
 tern_codec_result tern_bmp_rows(tern_bmp *bmp, tern_canvas canvas, uint32_t rows, char *error);
+/// Returns whether the file has the end of its last row, with its padding, or of its stream of run lengths. Call it after
+/// the last row.
+bool tern_bmp_has_end(const tern_bmp *bmp);
 void tern_bmp_close(tern_bmp *bmp);
 
 /// A decoder of Windows icons, whose entries are bitmaps or PNG files. Opening it selects the largest entry.
@@ -198,9 +201,11 @@ typedef struct {
     uint32_t loops;
     /// The size of the canvas: that of the screen, enlarged to the first frame.
     uint32_t width, height;
-    /// A Boolean value that indicates whether the bytes end before the file does. A still picture that lacks only the
-    /// trailer is complete. A loop or a delay declares an animation, of which more frames may be missing.
+    /// A Boolean value that indicates whether a part of the picture may be missing. It is not, if a still picture lacks
+    /// only the trailer. A loop or a delay declares an animation, of which more frames may be missing.
     bool isCut;
+    /// A Boolean value that indicates whether the file has its trailer, or any other byte in its place.
+    bool hasEnd;
 } tern_gif_blocks;
 /// Enlarges a canvas to a first frame that does not fit into the screen, given by the nine bytes of its descriptor, as in
 /// browsers. Later frames are cut off.
@@ -250,6 +255,8 @@ typedef struct {
     bool isGathering;
     /// A Boolean value that indicates whether the file has more than one frame, even if this decoder shows only one.
     bool isAnimation;
+    /// A Boolean value that indicates whether the bytes so far reach the end that the file's structure states.
+    bool hasEnd;
     /// A Boolean value that indicates whether the library has warned about the bytes. The decoder of whole files may
     /// then produce a different result.
     bool isDoubtful;

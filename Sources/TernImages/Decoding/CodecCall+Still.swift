@@ -12,6 +12,8 @@ struct DecodedPixels {
     let info: tern_codec_info
     let plan: DecodingPlan
     var isPartial = false
+    /// A Boolean value that indicates whether the codec has read up to the file's end.
+    var isComplete = true
     /// A Boolean value that indicates whether the codec has lost the colors when it scaled the image.
     var hasLostColors = false
     /// The treatment of the color profile; nil if no profile is read.
@@ -21,6 +23,13 @@ struct DecodedPixels {
 extension CodecCall {
     /// Decodes the image of a whole file, or the first frame of an animation.
     func image(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+        var image = try unsafe decodedImage(bytes, count)
+        let isReached = unsafe FileEnd.isReached(by: UnsafeRawBufferPointer(start: bytes, count: count), format)
+        image.metadata.isComplete = image.metadata.isComplete && isReached
+        return image
+    }
+
+    private func decodedImage(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
         // The decoder is closed before the image is finished, because finishing takes memory, too.
         switch format {
         case .jpeg: try finish(try unsafe jpeg(bytes, count))
@@ -241,7 +250,8 @@ extension CodecCall {
         let (info, plan, color) = (decoded.info, decoded.plan, decoded.color)
         let metadata = RasterImage.Metadata(
             originalSize: upright(info), orientation: Int(info.orientation),
-            colorProfile: color?.metadata ?? (info.hasProfile ? .notApplied : .none), isPartial: decoded.isPartial)
+            colorProfile: color?.metadata ?? (info.hasProfile ? .notApplied : .none), isPartial: decoded.isPartial,
+            isComplete: decoded.isComplete)
         var image = RasterImage(
             pixels: decoded.pixels, size: decoded.extent.size, format: format, metadata: metadata)
         let extent = decoded.extent

@@ -113,7 +113,9 @@ extension CodecCall {
         defer { unsafe tern_bmp_close(handle) }
         try check(info)
         let color = unsafe color(info) { unsafe tern_bmp_profile(handle, $0, $1) }
-        return try unsafe picture(info, color) { unsafe tern_bmp_rows(handle, $0, rowGroup, $1) }
+        var decoded = try unsafe picture(info, color) { unsafe tern_bmp_rows(handle, $0, rowGroup, $1) }
+        decoded.isComplete = unsafe tern_bmp_has_end(handle)
+        return decoded
     }
 
     /// Decodes the entry that fits the target; without a target the largest one. Errors name the entry.

@@ -20,6 +20,8 @@ final class CodecFrames: ImageFrames {
     private let info: tern_codec_info
     private let plan: DecodingPlan
     private let profile: RasterImage.Metadata.ColorProfile
+    /// A Boolean value that indicates whether the bytes reach the end of the file.
+    private let isComplete: Bool
     private let cursor: Lock<Cursor>
 
     convenience init(_ data: Data, call: CodecCall) throws(ImageError) {
@@ -43,6 +45,7 @@ final class CodecFrames: ImageFrames {
         self.call = call
         self.info = info
         profile = cursor.color.metadata
+        isComplete = cursor.isComplete
         self.cursor = Lock(cursor)
         plan = call.plan(info)
         self.byteCount = byteCount
@@ -63,7 +66,7 @@ final class CodecFrames: ImageFrames {
         let image = try call.finish(
             DecodedPixels(
                 pixels: pixels, extent: tern_extent(canvas), info: info, plan: plan,
-                isPartial: isPartial || info.isCut, color: ColorUse(metadata: profile)))
+                isPartial: isPartial || info.isCut, isComplete: isComplete, color: ColorUse(metadata: profile)))
         return ImageFrame(image: image, duration: duration)
     }
 }
@@ -82,6 +85,7 @@ extension CodecFrames {
         private let source: FrameSource
         /// The treatment of the color profile, the same for every frame.
         let color: ColorUse
+        let isComplete: Bool
         private var next = 0
         /// The frame at which the decoder stops, with its duration; nil while none is known. Those behind it are not there.
         private var damaged: (index: Int, pixels: PixelBuffer, duration: Duration)?
@@ -103,6 +107,8 @@ extension CodecFrames {
                 throw error
             }
             size = PixelSize(width: Int(info.width), height: Int(info.height))
+            let all = unsafe UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<byteCount])
+            isComplete = unsafe FileEnd.isReached(by: all, call.format)
         }
 
         deinit {
@@ -181,7 +187,8 @@ enum FrameSource {
                 guard error.kind == .corrupt, !isWhole else { throw error }
                 throw ImageError(.truncated, format: .avif, error.message)
             }
-            info.isCut = !isWhole
+            // libavif finds out that bytes of a still picture are missing, and reads the frames of a sequence one by one.
+            info.isCut = !isWhole && info.frameCount > 1
             color = unsafe call.color(info) { unsafe tern_avif_profile(avif, $0, $1) }
             unsafe source = .avif(avif)
         default:

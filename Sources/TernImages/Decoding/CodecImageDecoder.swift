@@ -25,9 +25,9 @@ public struct CodecImageDecoder: ImageDecoder {
     /// animation rather than the still picture for programs that do not animate, unless the animation chunks are damaged
     /// or contradict each other. Throws the errors of `ImageDecoder`, and `.unknownFormat`.
     ///
-    /// An animation that is cut short fails with `.truncated`, also when the cut lies between two frames. With
-    /// `allowsPartial`, the result is the frames that are present, each marked `isPartial`. A GIF of one frame, without
-    /// a loop and a delay, is complete without its last byte, the trailer, because some files lack it.
+    /// A picture whose end is missing is returned if every pixel is there, with `metadata.isComplete` false. If pixels or
+    /// frames are missing, or can be missing, decoding fails with `.truncated`; with `allowsPartial`, the result is the part
+    /// or the frames that are present, each marked `isPartial`. The article on images has a table of all formats.
     public func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
         let format = try sniff(data, options)
         let call = CodecCall(format: format, options: options)

@@ -115,11 +115,26 @@ enum FileEnd {
         switch format {
         case .jpeg: unsafe tern_jpeg_ends(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
         case .png: unsafe Bytes(bytes).endsAsPNG
-        // A still picture that lacks only the trailer is complete, as for the GIF decoder on Linux.
-        case .gif: unsafe !tern_gif_walk(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, .max).isCut
+        case .gif: unsafe blocks(bytes).hasEnd
         case .webp: unsafe Bytes(bytes).endsAsRIFF
+        case .ico: unsafe Bytes(bytes).endsAsIcon
         default: unsafe Bytes(bytes).endsAsBoxes
         }
+    }
+
+    /// Returns whether no part of the picture can be missing, for a decoder that does not tell. A still GIF without its
+    /// trailer is whole, and an icon is left to the decoder, which reads one entry; in all other formats, the end must be
+    /// there.
+    static func isWhole(_ data: Data, _ format: ImageFormat) -> Bool {
+        switch format {
+        case .gif: unsafe data.withUnsafeBytes { unsafe !blocks($0).isCut }
+        case .ico: true
+        default: isReached(by: data, format)
+        }
+    }
+
+    private static func blocks(_ bytes: UnsafeRawBufferPointer) -> tern_gif_blocks {
+        unsafe tern_gif_walk(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, .max)
     }
 }
 
@@ -139,8 +154,15 @@ private struct Bytes {
         return unsafe Int64(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: Int(start), as: UInt32.self)))
     }
 
-    /// A Boolean value that indicates whether the chunks reach IEND (PNG, third edition, §5).
+    /// Reads a number of four bytes, least significant byte first.
+    private func little(_ start: Int64) -> Int64? {
+        number(start).map { Int64(UInt32(truncatingIfNeeded: $0).byteSwapped) }
+    }
+
+    /// A Boolean value that indicates whether the chunks reach IEND (PNG, third edition, §5), or the last bytes are that
+    /// chunk, behind one of a wrong length.
     var endsAsPNG: Bool {
+        if number(count - 12) == 0, number(count - 8) == 0x4945_4E44, number(count - 4) == 0xAE42_6082 { return true }
         var at: Int64 = 8
         while let length = number(at), let type = number(at + 4) {
             at += 12 + length
@@ -151,8 +173,20 @@ private struct Bytes {
 
     /// A Boolean value that indicates whether the file has the length that its header states (RFC 9649, §2.4).
     var endsAsRIFF: Bool {
-        guard let size = number(4).map({ UInt32(truncatingIfNeeded: $0).byteSwapped }) else { return false }
-        return Int64(size) + 8 <= count
+        guard let size = little(4) else { return false }
+        return size + 8 <= count
+    }
+
+    /// A Boolean value that indicates whether the entries of an icon's directory lie within the file.
+    var endsAsIcon: Bool {
+        // The number of entries is in the two bytes behind the kind of the file.
+        guard let entries = little(2).map({ $0 >> 16 }) else { return false }
+        for entry in 0..<entries {
+            guard let size = little(14 + entry * 16), let start = little(18 + entry * 16), start + size <= count else {
+                return false
+            }
+        }
+        return true
     }
 
     /// A Boolean value that indicates whether the boxes of a file that begins with `ftyp` reach its end (ISO/IEC

@@ -73,6 +73,8 @@ struct ImageIOFile {
     /// A Boolean value that indicates whether the bytes reach the end that their format states. ImageIO replaces
     /// missing data without an error.
     let isWhole: Bool
+    /// A Boolean value that indicates whether the bytes have that end. A still GIF is whole without it.
+    let isComplete: Bool
 
     init(_ data: Data, format: ImageFormat, options: ImageDecodingOptions) throws(ImageError) {
         let whole = imageIODictionary([kCGImageSourceShouldCache: false])
@@ -84,7 +86,8 @@ struct ImageIOFile {
         self.source = source
         count = CGImageSourceGetCount(source)
         times = CGImageSourceGetType(source).flatMap { ImageIOTimes(type: ($0 as NSString).description) }
-        isWhole = FileEnd.isReached(by: data, format)
+        isWhole = FileEnd.isWhole(data, format)
+        isComplete = FileEnd.isReached(by: data, format)
         guard times == nil || count <= options.limits.frames else {
             throw ImageError(.limitExceeded, format: format, "more than \(options.limits.frames) frames")
         }
@@ -99,6 +102,7 @@ struct ImageIOFile {
         count = CGImageSourceGetCount(source)
         times = CGImageSourceGetType(source).flatMap { ImageIOTimes(type: ($0 as NSString).description) }
         isWhole = false
+        isComplete = false
     }
 
     /// Counts the scans by their markers, because ImageIO would decode any number of them.
@@ -178,7 +182,7 @@ extension ImageIOFile {
         if let failure, !tolerates(failure) { throw failure }
         let metadata = RasterImage.Metadata(
             originalSize: header.upright, orientation: header.orientation, colorProfile: profile,
-            isPartial: !isWhole || failure != nil)
+            isPartial: !isWhole || failure != nil, isComplete: isComplete)
         let size = PixelSize(width: decoded.width, height: decoded.height)
         var image = RasterImage(pixels: pixels, size: size, format: format, metadata: metadata)
         image = try image.resized(to: header.turned(plan.scaled))

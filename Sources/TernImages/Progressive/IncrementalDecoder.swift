@@ -34,7 +34,8 @@ public final class IncrementalDecoder {
     public let showsRows: Bool
     /// The format of the file; nil until enough bytes have arrived.
     public private(set) var format: ImageFormat?
-    /// A Boolean value that indicates whether the whole image is decoded, so that `finish()` only writes it.
+    /// A Boolean value that indicates whether the whole image is decoded, so that `finish()` only writes it. The end of the
+    /// file may follow; `metadata.isComplete` of the image tells whether it has.
     public private(set) var isComplete = false
 
     /// A Boolean value that indicates whether a damaged file is decoded as a whole. If false, `finish()` throws, and
@@ -204,8 +205,6 @@ public final class IncrementalDecoder {
     }
 
     private func takeIn(_ bytes: UnsafeRawBufferPointer) throws(ImageError) {
-        // Data after a whole image is ignored. A GIF can continue with frames, which are counted.
-        if isComplete, format != .gif { return }
         _ = try recordingFailure { () throws(ImageError) in
             if let feed { return try unsafe feed.append(bytes) }
             unsafe head.append(contentsOf: bytes)

@@ -96,7 +96,7 @@ final class IncrementalFeed {
         return try call.finish(
             DecodedPixels(
                 pixels: pixels, extent: header.extent, info: header.info, plan: header.plan, isPartial: !isLast,
-                color: color))
+                isComplete: isLast && state.hasEnd, color: color))
     }
 
     private func start() throws(ImageError) {

@@ -30,15 +30,20 @@ public struct RasterImage: Sendable {
         /// A Boolean value that indicates whether rows are missing or estimated, because the file is incomplete or
         /// damaged. Such an image must not be stored in a cache.
         public var isPartial: Bool
+        /// A Boolean value that indicates whether the file has the end that its structure states, such as an end marker
+        /// or a length. If it has not, and `isPartial` is false, every pixel is there all the same.
+        public var isComplete: Bool
 
         /// Creates metadata. The defaults are upright, without a profile, complete.
         public init(
-            originalSize: PixelSize, orientation: Int = 1, colorProfile: ColorProfile = .none, isPartial: Bool = false
+            originalSize: PixelSize, orientation: Int = 1, colorProfile: ColorProfile = .none, isPartial: Bool = false,
+            isComplete: Bool = true
         ) {
             self.originalSize = originalSize
             self.orientation = orientation
             self.colorProfile = colorProfile
             self.isPartial = isPartial
+            self.isComplete = isComplete
         }
     }
 

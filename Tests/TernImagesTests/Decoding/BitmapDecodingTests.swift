@@ -94,9 +94,30 @@ import Testing
         #expect(kind { $0.compression = 1 } == .corrupt)
         #expect(kind { ($0.compression, $0.bits, $0.masks) = (3, 32, [0xFF00FF, 0xFF00, 0]) } == .corrupt)
         #expect(kind { $0.compression = 4 } == .unsupported)
+        #expect(kind { $0.pixels.removeLast(2) } == nil)
         #expect(kind { $0.pixels.removeLast(3) } == .truncated)
         #expect(kind { ($0.width, $0.height) = (100_000, 100_000) } == .limitExceeded)
         #expect(kind { $0.height = Int(Int32.min) } == .limitExceeded)
+    }
+
+    /// The last row of a file in either order, in each depth and with run lengths.
+    @Test(arguments: [1, 4, 8, 16, 24], [false, true]) func theLastRowNeedsNoPadding(bits: Int, topDown: Bool) throws {
+        let width = 3
+        let used = (width * bits + 7) / 8
+        let rows = (0..<3).map { y in (0..<used).map { UInt8(truncatingIfNeeded: $0 * 37 + y * 11) } }
+        let file = BitmapFile(
+            width: width, height: topDown ? -3 : 3, bits: bits,
+            palette: bits <= 8 ? Array(Self.colours.prefix(1 << bits)) : [],
+            pixels: BitmapFile.rows(rows, topDown: topDown)
+        ).bytes
+        let whole = try decoded(file)
+        #expect(whole.metadata.isComplete)
+        for missing in 1..<(5 - used % 4) where used % 4 != 0 {
+            let cut = try decoded([UInt8](file.dropLast(missing)))
+            #expect(cut.pixels.bytes == whole.pixels.bytes)
+            #expect(!cut.metadata.isComplete && !cut.metadata.isPartial)
+        }
+        #expect(errorKind([UInt8](file.dropLast((4 - used % 4) % 4 + 1))) == .truncated)
     }
 
     @Test func theCutFileGivesItsLowerRowsIfPartialIsAsked() throws {

@@ -21,9 +21,10 @@ import Foundation
         /// them can count as whole.
         var hasTail: Bool {
             switch self {
-            // The end marker; chunks behind the picture; the trailer of a still GIF; a mask that is ignored because of
-            // alpha.
-            case .jpeg, .progressiveJPEG, .webp, .losslessWebP, .alphaWebP, .taggedWebP, .gif, .interlacedGIF, .ico:
+            // The end marker or end chunk; chunks behind the picture; the trailer of a still GIF; the padding of a last
+            // row; a mask that is ignored because of alpha.
+            case .jpeg, .progressiveJPEG, .webp, .losslessWebP, .alphaWebP, .taggedWebP, .gif, .interlacedGIF, .ico,
+                .bmp, .indexedBMP, .png, .interlacedPNG, .taggedPNG, .animatedPNG, .animatedPNGWithStandIn:
                 true
             default: false
             }
@@ -87,8 +88,15 @@ import Foundation
                 let picture = try decoder.image(from: cut, options: ImageDecodingOptions())
                 // An animation has more than its still picture.
                 let frames = try decoder.animation(from: cut, options: ImageDecodingOptions())
-                let isSame = picture.pixels.bytes == whole.pixels.bytes && picture.metadata == whole.metadata
-                if !file.hasTail || !isSame || frames != nil {
+                var expected = whole.metadata
+                expected.isComplete = false
+                let isSame = picture.pixels.bytes == whole.pixels.bytes && picture.metadata == expected
+                let isWhole = try frames.map { (frames) throws(ImageError) in
+                    // A PNG states the number of its frames.
+                    guard picture.format == .png, frames.count == 2 else { return false }
+                    return try !frames.frame(at: 1).image.metadata.isPartial
+                }
+                if !file.hasTail || !isSame || isWhole == false {
                     Issue.record("\(count) of \(bytes.count) bytes are whole")
                 }
             } catch {
@@ -298,7 +306,12 @@ import Foundation
         let bytes = try file.bytes
         for name in ["IDAT", "fcTL", "fdAT"] {
             for end in Self.chunks(name, of: bytes).map(\.upperBound) {
-                for count in [end - 6, end, end + 2] { #expect(errorKind(Array(bytes.prefix(count))) == .truncated) }
+                let isLast = end == bytes.count - 12
+                #expect(errorKind(Array(bytes.prefix(end - 6))) == .truncated)
+                // Only the end chunk follows the last frame, whose data and their checksum must be there.
+                for count in [end, end + 2] {
+                    #expect(errorKind(Array(bytes.prefix(count))) == (isLast ? nil : .truncated))
+                }
             }
         }
     }

@@ -59,6 +59,23 @@ import Foundation
         }
     }
 
+    /// ImageIO does not tell whether pixels are missing, so all other files must have their end to be whole there.
+    @Test(arguments: formats) func aStillGIFAloneIsWholeWithoutItsEnd(_ format: ImageFormat) throws {
+        let file = try Self.file(format)
+        #expect(FileEnd.isWhole(file, format))
+        #expect(!FileEnd.isWhole(file.dropLast(), format))
+        let still = Data(GIFFile(width: 3, height: 1, frames: [.init(rows: [[0, 1, 2]], delay: 0)]).bytes)
+        #expect(FileEnd.isWhole(still.dropLast(), .gif))
+        #expect(!FileEnd.isReached(by: still.dropLast(), .gif))
+    }
+
+    @Test func anIconEndsWithItsLastEntry() {
+        let icon = Data(IconFile(entries: [[1, 2, 3], [4, 5]]).bytes)
+        #expect(FileEnd.isReached(by: icon, .ico))
+        for count in 0..<icon.count { #expect(!FileEnd.isReached(by: icon.prefix(count), .ico)) }
+        #expect(FileEnd.isWhole(icon.dropLast(), .ico))
+    }
+
     @Test func theEndOfAThumbnailIsNotThePictures() throws {
         let file = try Self.file(.jpeg)
         let thumbnail: [UInt8] = [0xFF, 0xE1, 0, 6, 0xFF, 0xD8, 0xFF, 0xD9]

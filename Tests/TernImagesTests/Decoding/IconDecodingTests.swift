@@ -84,13 +84,21 @@ import Testing
         #expect(Self.message(cut) == "entry 0: the bytes end within the mask")
     }
 
+    @Test func theLastRowOfAMaskNeedsNoPadding() throws {
+        let mask = [[false, true], [false, false]]
+        let whole = IconFile.entry(Self.bitmap(2, [1, 2, 3]), mask: mask)
+        let icon = IconFile(entries: [Array(whole.dropLast(3))]).bytes
+        #expect(try decoded(icon).pixels.bytes == decoded(IconFile(entries: [whole]).bytes).pixels.bytes)
+        #expect(errorKind(IconFile(entries: [Array(whole.dropLast(4))]).bytes) == .truncated)
+    }
+
     @Test func entriesThatAreNoPictureArePassedOver() throws {
         let icon = IconFile(entries: [[UInt8](repeating: 9, count: 60), Self.entry(2, [1, 2, 3])]).bytes
         #expect(try decoded(icon).size == PixelSize(width: 2, height: 2))
         #expect(errorKind(IconFile(entries: [[UInt8](repeating: 9, count: 60)]).bytes) == .corrupt)
         #expect(errorKind(IconFile(entries: []).bytes) == .corrupt)
         #expect(errorKind([0, 0, 1, 0, 2, 0, 1]) == .truncated)
-        #expect(errorKind([UInt8](icon.dropLast(3))) == .truncated)
+        #expect(errorKind([UInt8](icon.dropLast(4))) == .truncated)
     }
 
     /// Decodes a PNG of 600 × 600 whose first chunk states 2 × 2 at the position of the header. libpng skips this chunk
