@@ -92,11 +92,11 @@ tern_codec_result tern_dib_open(
     if (bmp->bits <= 8) {
         size_t most = (size_t)1 << bmp->bits;
         if (used == 0 || used > most) used = most;
-        // Some OS/2 files have fewer than 2^bits colours, so that the colour table overlaps the pixels. The header of
-        // these files has no field for the number of colours; other headers have one.
-        if (pixels && !core && pixels < at + used * entry) return within(error, pixels, "colours");
-        if (pixels && used > (pixels - at) / entry) used = (pixels - at) / entry;
-        if (pixels && used == 0) return within(error, pixels, "colours");
+        // Some writers leave the colour table out of the pixels' position. In other files the pixels begin within the
+        // table, because it has fewer colours than stated. Pillow reads both in this way.
+        if (pixels == at) pixels += used * entry;
+        bool overlaps = pixels && pixels < at + used * entry;
+        if (overlaps && count >= at && used > (count - at) / entry) used = (count - at) / entry;
         if (count < at + used * entry) return truncated(error, "colours");
         for (size_t i = 0; i < 256; i++) {
             const uint8_t *from = bytes + at + i * entry;

@@ -100,6 +100,40 @@ import Testing
         #expect(kind { $0.height = Int(Int32.min) } == .limitExceeded)
     }
 
+    /// Returns the file with another position of its pixels.
+    private static func moved(_ file: BitmapFile, to position: Int) -> [UInt8] {
+        var bytes = file.bytes
+        bytes.replaceSubrange(10..<14, with: little(position, 4))
+        return bytes
+    }
+
+    /// The position leaves out the colour table, as that of writers of files without one.
+    @Test(arguments: [1, 2, 4, 8], [12, 40, 124]) func pixelsAtTheColoursFollowThem(bits: Int, headerSize: Int) throws {
+        let indices = Self.indices(bits)
+        let file = BitmapFile(
+            width: 13, height: 5, bits: bits, headerSize: headerSize,
+            palette: Array(Self.colours.prefix(1 << bits)),
+            pixels: BitmapFile.rows(indices.map { BitmapFile.pack($0, bits: bits) }))
+        #expect(try decoded(Self.moved(file, to: 14 + headerSize)).pixels.bytes == Self.shown(indices))
+    }
+
+    /// The table states more colours than the picture has, so its last entries are pixels.
+    @Test(arguments: [12, 40]) func pixelsWithinTheColoursAreTakenFromThere(headerSize: Int) throws {
+        let indices = (0..<3).map { _ in [0, 1, 2, 3] }
+        var file = BitmapFile(
+            width: 4, height: 3, bits: 8, headerSize: headerSize, palette: Array(Self.colours.prefix(4)),
+            pixels: BitmapFile.rows(indices.map { $0.map(UInt8.init) }))
+        let position = file.bytes.count - file.pixels.count
+        // The bytes behind the picture make up the rest of the table that the header states.
+        file.pixels += [UInt8](repeating: 9, count: 1024)
+        var bytes = Self.moved(file, to: position)
+        if headerSize == 40 { bytes.replaceSubrange(46..<50, with: little(252, 4)) }
+        #expect(try decoded(bytes).pixels.bytes == Self.shown(indices))
+        // The table ends with the file.
+        #expect(try decoded([UInt8](bytes.dropLast(1024))).pixels.bytes == Self.shown(indices))
+        #expect(errorKind([UInt8](bytes.prefix(position + 11))) == .truncated)
+    }
+
     /// The last row of a file in either order, in each depth and with run lengths.
     @Test(arguments: [1, 4, 8, 16, 24], [false, true]) func theLastRowNeedsNoPadding(bits: Int, topDown: Bool) throws {
         let width = 3
