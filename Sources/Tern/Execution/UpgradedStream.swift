@@ -60,6 +60,8 @@ package final class UpgradedStream: Sendable {
     private let record: TaskRecord
     private let response: IncomingResponse
     private let transfer: Transfer
+    /// The time limit of a connection whose owner has let go of it; nil before. Owned here, and cancelled at the end.
+    private let limit = Lock<Task<Void, Never>?>(nil)
 
     private init?(_ response: IncomingResponse, record: TaskRecord) {
         guard let transfer = response.transfer, case .pipe(let pipe, _) = transfer.request.source else { return nil }
@@ -72,6 +74,7 @@ package final class UpgradedStream: Sendable {
     }
 
     deinit {
+        limit.withLock { $0 }?.cancel()
         // The owner let go of an open connection.
         pipe.close()
         record.abandon()
@@ -140,13 +143,31 @@ package final class UpgradedStream: Sendable {
     }
 
     /// Returns the next bytes of the server; nil after the last ones, also when the connection failed. One reader at a time.
+    ///
+    /// A server that has ended its direction can still read: the connection ends after the end of `pipe`.
     package func chunks() async -> [Data]? { await response.chunks() }
 
     /// Lets the transport read the pipe again, which has said that it is starved.
     package func pipeIsReady() { record.registry.transport.control(transfer, .bodyReady) }
 
+    /// Ends this side's direction after the bytes so far, for an owner that lets go of the connection. The bytes that the server
+    /// sends meanwhile must be read, and dropped. The task is cancelled after `limit` if the connection has not ended by then.
+    package func finishSending(within limit: Duration) {
+        if pipe.end() { pipeIsReady() }
+        let clock = clock
+        let timer = Task { [weak self] in
+            // An error means that the connection has ended in time.
+            guard (try? await clock.sleepWithoutDescriptor(for: limit)) != nil else { return }
+            self?.cancel()
+        }
+        self.limit.withLock { $0 = timer }
+    }
+
     /// Ends the connection now, without the end of the task. `chunks()` then returns nil.
     package func disconnect() { record.cancelTransfer() }
+
+    /// A Boolean value that indicates whether the connection has ended, in both directions.
+    package var hasEnded: Bool { transfer.hasEnded }
 
     /// A Boolean value that indicates whether the task was cancelled.
     package var isCancelled: Bool { record.isCancelled }

@@ -115,6 +115,14 @@ package final class Transfer: Sendable {
     /// Takes what the reader has moved; nil if it has not given the socket back.
     package func takeMoved() -> BodyPipe.Moved? { shared.withLock { $0.state.moved.take() } }
 
+    /// Receives the end of the body of an attempt that goes on: the transport still sends. Only after a switch to another protocol.
+    package func endBody() -> Wake? {
+        unsafe shared.withLock { shared in
+            shared.state.endBody()
+            return unsafe shared.readerIfSatisfied()
+        }
+    }
+
     /// Receives the end of the attempt.
     package func complete(_ outcome: TransferOutcome) -> Wake? {
         unsafe shared.withLock { shared in
@@ -301,6 +309,8 @@ struct TransferState {
     private var isStreamed = false
     private(set) var outcome: TransferOutcome?
     private(set) var hasEnded = false
+    /// A Boolean value that indicates whether no more bytes of the body follow.
+    private var isBodyEnded = false
     private var chunks: [Data] = []
     private var bufferedBytes = 0
     /// The pipe that the session has offered for the rest of the body.
@@ -320,7 +330,7 @@ struct TransferState {
         if hasEnded { return true }
         return switch interest {
         case .response: isStreamed || !interims.isEmpty
-        case .chunks: !chunks.isEmpty || missingCount != nil
+        case .chunks: !chunks.isEmpty || missingCount != nil || isBodyEnded
         case .outcome: false
         }
     }
@@ -353,6 +363,9 @@ struct TransferState {
 
     /// Lends the socket, of whose body this number of bytes is missing, to the reader.
     mutating func lendSocket(missing: Int64) { missingCount = missing }
+
+    /// Ends the body before the end of the attempt.
+    mutating func endBody() { isBodyEnded = true }
 
     mutating func complete(_ outcome: TransferOutcome) {
         guard !hasEnded else { return }

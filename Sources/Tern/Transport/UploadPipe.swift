@@ -70,10 +70,16 @@ package final class UploadPipe: Sendable {
         var ending = Ending.open
         var isClosed = false
         var isStarved = false
+        /// A Boolean value that indicates whether the transport has asked for more after the last bytes. Keeps its value when the
+        /// pipe is closed.
+        var isDrained = true
+        /// A Boolean value that indicates whether the producer waits until the pipe is drained, and not for room.
+        var awaitsDrain = false
         var producer: Wake?
 
         mutating func takeProducer(_ capacity: Int) -> Wake? {
-            guard isClosed || borrowedFile == nil && bufferedBytes < capacity else { return nil }
+            let isReady = awaitsDrain ? isDrained : borrowedFile == nil && bufferedBytes < capacity
+            guard isClosed || isReady else { return nil }
             defer { unsafe producer = nil }
             return unsafe producer
         }
@@ -112,11 +118,37 @@ package final class UploadPipe: Sendable {
     /// A Boolean value that indicates whether the connection has taken all bytes.
     package var isEmpty: Bool { shared.withLock { $0.bufferedBytes == 0 } }
 
+    /// A Boolean value that indicates whether the transport has asked for more bytes after the last ones. Keeps its value when the
+    /// pipe is closed, and is false then if bytes were pushed later.
+    ///
+    /// After a switch to another protocol, the transport reads the pipe only when the system has taken all that it read before: the
+    /// bytes of a drained pipe leave unless the connection breaks. Over HTTP/2, they have been handed over to the connection, which
+    /// outlives the stream.
+    package var isDrained: Bool { shared.withLock { $0.isDrained } }
+
+    /// Waits until the pipe is drained. Returns false if it was closed before. Called by the producer, which pushes nothing meanwhile.
+    package func drained() async -> Bool {
+        unsafe await withUnsafeContinuation { (producer: Wake) in
+            let isReady = shared.withLock { shared in
+                if shared.isClosed || shared.isDrained { return true }
+                shared.awaitsDrain = true
+                unsafe shared.producer = producer
+                return false
+            }
+            if isReady { unsafe producer.resume() }
+        }
+        return shared.withLock { shared in
+            shared.awaitsDrain = false
+            return shared.isDrained
+        }
+    }
+
     /// Waits for room, then adds the bytes. `accepted` is false if nothing will read them. `isStarved` is true if the
     /// transport waits for bytes and must be notified.
     package func push(_ chunk: Data) async -> (accepted: Bool, isStarved: Bool) {
         await waitForRoom()
         return shared.withLock { shared in
+            shared.isDrained = false
             guard !shared.isClosed else { return (false, false) }
             shared.chunks.append(chunk)
             shared.bufferedBytes += chunk.count
@@ -129,8 +161,11 @@ package final class UploadPipe: Sendable {
     /// the result is that of `push(_:)`.
     package func offer(_ chunk: Data) -> (hasRoom: Bool, accepted: Bool, isStarved: Bool) {
         shared.withLock { shared in
+            guard shared.isClosed || shared.borrowedFile == nil && shared.bufferedBytes < capacity else {
+                return (false, false, false)
+            }
+            shared.isDrained = false
             guard !shared.isClosed else { return (true, false, false) }
-            guard shared.borrowedFile == nil, shared.bufferedBytes < capacity else { return (false, false, false) }
             shared.chunks.append(chunk)
             shared.bufferedBytes += chunk.count
             defer { shared.isStarved = false }
@@ -191,10 +226,14 @@ package final class UploadPipe: Sendable {
             shared.chunks.removeFirst(finished)
             shared.bufferedBytes -= copied
             if copied > 0 { return unsafe (.bytes(copied), shared.takeProducer(capacity)) }
-            if case .ended = shared.ending { return (.end, nil) }
+            if case .ended = shared.ending {
+                shared.isDrained = true
+                return unsafe (.end, shared.takeProducer(capacity))
+            }
             let borrowed = unsafe shared.readBorrowedFile(into: buffer)
             if borrowed > 0 { return (.bytes(borrowed), nil) }
             shared.isStarved = true
+            shared.isDrained = true
             return unsafe (.wait, shared.takeProducer(capacity))
         }
     }

@@ -14,6 +14,8 @@ package struct CloseHandshake: Sendable {
     }
 
     private var hasSent = false
+    /// A Boolean value that indicates whether this side's Close frame has left, so that it arrives unless the connection breaks.
+    package private(set) var hasLeft = false
     /// The Close frame of the server.
     private var received: (code: WebSocket.CloseCode?, reason: String)?
     /// The reason why this side failed the connection.
@@ -55,10 +57,17 @@ package struct CloseHandshake: Sendable {
         return .fail(Self.payload(failure.code, ""))
     }
 
+    /// A Boolean value that indicates whether the end is known: bytes of the server have no meaning any more, and this side's Close
+    /// frame has left.
+    package var isSettled: Bool { !takesInput && hasLeft }
+
+    /// Notes that this side's Close frame has left. Has no effect if there is none.
+    package mutating func closeFrameLeft() { hasLeft = hasSent }
+
     /// The end of the connection, as it is reported.
     package var closure: WebSocket.Closure {
         guard let received else { return WebSocket.Closure(code: failure?.code ?? .abnormalClosure, isClean: false) }
-        return WebSocket.Closure(code: received.code ?? .noStatus, reason: received.reason, isClean: hasSent)
+        return WebSocket.Closure(code: received.code ?? .noStatus, reason: received.reason, isClean: hasLeft)
     }
 
     /// Returns the payload of a Close frame (RFC 6455 §5.5.1).

@@ -52,7 +52,11 @@ struct Outbox {
     private var controls: [(opcode: FrameOpcode, payload: [UInt8])] = []
     /// The Close frame that follows the waiting messages.
     private var close: [UInt8]?
-    private var hasClosed = false
+    private(set) var hasClosed = false
+    /// A Boolean value that indicates whether the Close frame is in the pipe.
+    private(set) var isCloseHandedOver = false
+    /// A Boolean value that indicates whether the sender has the Close frame. It is handed over when the next frame is taken.
+    private var isCloseTaken = false
     /// A Boolean value that indicates whether frames wait, and the sender takes them.
     private(set) var isSending = false
     /// The number of messages that wait, without those whose last frame was taken.
@@ -80,7 +84,7 @@ struct Outbox {
 
     /// Sends a message, or queues it.
     mutating func send(_ message: WebSocket.Message, over pipe: UploadPipe) -> Sending {
-        guard !hasClosed else { return .refused }
+        guard !hasClosed, !endsPipe else { return .refused }
         let size = message.byteCount
         guard !isSending, size <= fragmentSize else {
             let item = Item(message)
@@ -119,12 +123,12 @@ struct Outbox {
         return true
     }
 
-    /// Sends a Close frame. Returns true if it waits, for the sender.
+    /// Sends a Close frame, or keeps it for the sender.
     ///
     /// - Parameters:
     ///   - drops: A Boolean value that indicates whether the messages that wait are dropped.
     ///   - ends: A Boolean value that indicates whether the pipe ends after the frame.
-    mutating func close(_ payload: [UInt8], over pipe: UploadPipe, drops: Bool, ends: Bool) -> Bool {
+    mutating func close(_ payload: [UInt8], over pipe: UploadPipe, drops: Bool, ends: Bool) {
         isStarved = false
         hasClosed = true
         endsPipe = ends
@@ -133,13 +137,13 @@ struct Outbox {
             let offer = pipe.offer(writer.frame(.close, payload))
             isStarved = offer.isStarved
             if offer.hasRoom {
+                isCloseHandedOver = offer.accepted
                 if ends, pipe.end() { isStarved = true }
-                return false
+                return
             }
         }
         close = payload
         isSending = true
-        return true
     }
 
     /// Ends the pipe after the frames that wait.
@@ -158,6 +162,7 @@ struct Outbox {
     /// Returns the next frame, for the sender; nil if nothing waits. The frame before was handed over.
     mutating func nextFrame() -> Data? {
         if let done = finished.take() { done.waiter.resume(returning: .sent) }
+        if isCloseTaken { (isCloseTaken, isCloseHandedOver) = (false, true) }
         if let held = held.take() {
             finished = held.item
             return held.frame
@@ -167,7 +172,10 @@ struct Outbox {
             return writer.frame(control.opcode, control.payload)
         }
         if let item = items.first { return nextFrame(of: item) }
-        if let payload = close.take() { return writer.frame(.close, payload) }
+        if let payload = close.take() {
+            isCloseTaken = true
+            return writer.frame(.close, payload)
+        }
         isSending = false
         return nil
     }
@@ -214,6 +222,7 @@ struct Outbox {
         while let item = items.popFirst() { item.waiter.resume(returning: .dropped) }
         controls = []
         close = nil
+        isCloseTaken = false
     }
 }
 

@@ -10,8 +10,8 @@ import Foundation
 /// The connection of a socket: the Swift tasks that move its bytes, the frames of the server, the closing and the end.
 extension WebSocket {
     func start() {
-        // Owned here. It holds the socket only while it processes bytes, so that a socket can be released. Decompression does
-        // not run on the loop.
+        // Owned here. It holds the socket only while it processes bytes, so that a socket can be released. The bytes that follow are
+        // dropped then, until the end of the connection. Decompression does not run on the loop.
         let executor = isCompressed ? nil : stream.loopExecutor
         reader = Task(executorPreference: executor) { [weak self, stream] in
             while let chunks = await stream.chunks() {
@@ -20,10 +20,11 @@ extension WebSocket {
                     await waiter.wait(onCancel: { waiter.resume() })
                     room = await self?.receiveRest()
                 }
-                if Task.isCancelled { return }
             }
+            await self?.inputEnded()
             let end = await stream.outcome()
-            await self?.connectionEnded(end.failure)
+            if let self { return await connectionEnded(end.failure) }
+            stream.finish(stream.error(TransferFailure(.cancelled, "the socket was released without a close")))
         }
         stream.whenCancelled { [signal = inbox.signal] in signal.open() }
         startKeeper()
@@ -128,13 +129,11 @@ extension WebSocket {
         switch action {
         case .none: return
         case .sendAfterMessages(let payload):
-            if outbox.close(payload, over: stream.pipe, drops: false, ends: false) { startSender() }
+            outbox.close(payload, over: stream.pipe, drops: false, ends: false)
             // Unread messages no longer stop the socket: the server's Close frame is behind them.
             inbox.signal.open()
-        case .answer(let payload):
-            if outbox.close(payload, over: stream.pipe, drops: true, ends: false) { startSender() }
-        case .fail(let payload):
-            if outbox.close(payload, over: stream.pipe, drops: true, ends: true) { startSender() }
+        case .answer(let payload): outbox.close(payload, over: stream.pipe, drops: true, ends: false)
+        case .fail(let payload): outbox.close(payload, over: stream.pipe, drops: true, ends: true)
         case .awaitEnd:
             // A stream over HTTP/2 is no TCP connection that the server had to end first (RFC 6455 §7.1.1, RFC 8441 §5).
             guard stream.isMultiplexed else { break }
@@ -145,24 +144,31 @@ extension WebSocket {
         }
         if outbox.isStarved { stream.pipeIsReady() }
         stateValue.update { $0 == .open ? .closing : nil }
-        if !closing.takesInput {
-            knownClosure.withLock { $0 = closing.closure }
-            inbox.wakeReaders()
-        }
+        // The sender also waits until the Close frame has left.
+        if action != .awaitEnd { startSender() }
+        settle()
         // The limit of a closing that this side began goes on.
         if action == .awaitEnd, closeTimer != nil { return }
         startCloseTimer(after: options.closeTimeout)
     }
 
-    /// Replaces the time limit of the closing.
+    /// Publishes the end and wakes the readers, once it is known.
+    private func settle() {
+        guard closing.isSettled, knownClosure.withLock({ $0 == nil }) else { return }
+        knownClosure.withLock { $0 = closing.closure }
+        inbox.wakeReaders()
+    }
+
+    /// Replaces the time limit of the closing. Until then, a socket that was released goes on with the closing handshake.
     private func startCloseTimer(after limit: Duration) {
         closeTimer?.cancel()
         let clock = stream.clock
-        // Owned here, and cancelled at the end of the connection.
-        closeTimer = Task { [weak self] in
+        // Owned here, and cancelled at the end of the connection. It holds the socket, so that the Close frame leaves and the end of
+        // the connection is awaited although nobody else holds it.
+        closeTimer = Task {
             // An error means that the connection has ended in time.
             guard (try? await clock.sleepWithoutDescriptor(for: limit)) != nil else { return }
-            await self?.closeTimeReached()
+            closeTimeReached()
         }
     }
 
@@ -177,33 +183,71 @@ extension WebSocket {
         if outbox.isStarved { stream.pipeIsReady() }
     }
 
-    /// Sends the messages that wait for room.
+    /// The next step of the sender.
+    private enum SenderStep {
+        case push(Data)
+        /// Waits until the connection has taken all bytes, the Close frame among them.
+        case drain
+    }
+
+    /// Sends the messages and frames that wait for room, and waits until the Close frame has left.
     func startSender() {
         guard sender == nil else { return }
         // Owned here, and ends when nothing waits. It holds the socket only while it takes the next frame.
         sender = Task { [weak self, stream] in
-            while let frame = await self?.nextFrame() {
-                let push = await stream.pipe.push(frame)
-                if push.isStarved { stream.pipeIsReady() }
-                guard push.accepted else {
-                    await self?.senderFailed()
-                    return
+            while let step = await self?.nextSenderStep() {
+                switch step {
+                case .push(let frame):
+                    let push = await stream.pipe.push(frame)
+                    if push.isStarved { stream.pipeIsReady() }
+                    guard push.accepted else {
+                        await self?.senderFailed()
+                        return
+                    }
+                case .drain:
+                    guard await stream.pipe.drained() else {
+                        await self?.senderFailed()
+                        return
+                    }
+                    await self?.closeFrameLeft()
                 }
             }
         }
     }
 
-    private func nextFrame() -> Data? {
-        if let frame = outbox.nextFrame() { return frame }
-        sender = nil
+    private func nextSenderStep() -> SenderStep? {
+        if let frame = outbox.nextFrame() { return .push(frame) }
         if outbox.endsPipe, stream.pipe.end() { stream.pipeIsReady() }
+        if outbox.isCloseHandedOver, !closing.hasLeft { return .drain }
+        sender = nil
         return nil
+    }
+
+    private func closeFrameLeft() {
+        closing.closeFrameLeft()
+        settle()
     }
 
     private func senderFailed() {
         sender = nil
         outbox.dropAll()
     }
+
+    /// Handles the end of the server's direction. The accepted messages still leave, and an answer to its Close frame.
+    private func inputEnded() {
+        // The end of the whole connection follows at once.
+        guard !hasEnded, !stream.hasEnded else { return }
+        performDeferred()
+        if closing.takesInput, !closing.hasClosed {
+            ending = ending ?? TransferFailure(.connectionLost, Self.noCloseFrame)
+        }
+        outbox.end(stream.pipe)
+        if outbox.isStarved { stream.pipeIsReady() }
+        // A server that does not read cannot hold the end up.
+        if closeTimer == nil { startCloseTimer(after: options.closeTimeout) }
+    }
+
+    private static let noCloseFrame = "the server ended the connection without a Close frame"
 
     /// Handles the end of the connection.
     private func connectionEnded(_ failure: NetworkError?) {
@@ -216,6 +260,7 @@ extension WebSocket {
         case .failure(let failure)?: _ = closing.fail(failure)
         default: break
         }
+        if outbox.isCloseHandedOver, stream.pipe.isDrained { closing.closeFrameLeft() }
         let closure = closing.closure
         if stream.isCancelled, !closing.hasReceived {
             inbox.clear()
@@ -229,8 +274,7 @@ extension WebSocket {
         } else if let failure {
             endError = failure
         } else {
-            endError = stream.error(
-                TransferFailure(.connectionLost, "the server ended the connection without a Close frame"))
+            endError = stream.error(TransferFailure(.connectionLost, Self.noCloseFrame))
         }
         outbox.dropAll()
         stateValue.finish { _ in .closed(closure) }

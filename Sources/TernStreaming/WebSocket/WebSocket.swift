@@ -22,7 +22,9 @@ public import Foundation
 /// not reached.
 ///
 /// The socket is a task of its session, ``task``: with a label, progress in bytes, and cancellation, which ends it at once. The
-/// time limits `idle` and `total` apply to the handshake only. A socket that is released without `close` is cut.
+/// time limits `idle` and `total` apply to the handshake only. A socket that is released without `close` is cut once the messages
+/// that `send(_:)` has accepted have left. One that is released while it is closing ends the handshake. Both take at most
+/// ``Options/closeTimeout``.
 public actor WebSocket {
     /// The task of the socket in its session.
     public nonisolated var task: AnySessionTask { stream.task }
@@ -75,12 +77,11 @@ public actor WebSocket {
     }
 
     deinit {
-        reader?.cancel()
-        sender?.cancel()
         keeper?.cancel()
-        closeTimer?.cancel()
-        // The reader waits for bytes until the connection ends.
-        stream.cancel()
+        if hasEnded { return }
+        // A wait for room among the unread messages ends. The reader then drops the bytes until the connection ends.
+        reader?.cancel()
+        stream.finishSending(within: options.closeTimeout)
     }
 
     /// Opens a socket. Called by the functions of `Session` and `Client`.
@@ -141,10 +142,13 @@ public actor WebSocket {
 
     // MARK: Sending
 
-    /// Sends a text. Returns when it has been handed over to the connection, and waits while the connection is slow.
+    /// Sends a text. Returns when it has been handed over to the connection, and waits while the connection is slow. The message then
+    /// leaves unless the connection breaks, is cancelled, or takes nothing for longer than ``Options/closeTimeout`` after the end of the
+    /// socket.
     ///
     /// Cancelling the calling Swift task ends the wait with an error of kind `.cancelled`. A message that has not begun is
-    /// withdrawn; one that has begun is sent to its end, and the `reason` of the error says so. The socket stays open.
+    /// withdrawn; one that has begun is sent to its end, unless the socket is released before, and the `reason` of the error says so.
+    /// The socket stays open.
     ///
     /// A text or bytes that were handed over can still be lost with the connection: only the server can say that they arrived.
     ///
@@ -254,7 +258,7 @@ public actor WebSocket {
         while true {
             if let message = inbox.take() { return message }
             performDeferred()
-            if hasEnded || !closing.takesInput { return try await endOfMessages() }
+            if hasEnded || closing.isSettled { return try await endOfMessages() }
             if Task.isCancelled { throw cancelled("the wait for a message was cancelled; the socket stays open") }
             let waiter = inbox.readers.add()
             await waiter.wait()
@@ -307,6 +311,7 @@ public actor WebSocket {
     /// The error of a message that can no longer be sent.
     var refusal: NetworkError {
         if let endError { return endError }
+        if let ending { return stream.error(ending) }
         let by =
             closing.hasReceived
             ? "the server closed the socket with the code \(closing.closure.code)" : "the socket is closed"

@@ -78,8 +78,8 @@ extension WebSocket {
         public var code: CloseCode
         /// The reason in the peer's Close frame; empty for none.
         public var reason: String
-        /// A Boolean value that indicates whether the server's Close frame arrived, and was answered or is an answer. A server that
-        /// ends the connection with its frame does not wait for the answer.
+        /// A Boolean value that indicates whether the server's Close frame arrived, and this side's has left: the system has taken it.
+        /// A server that ends the connection with its frame does not wait for the answer.
         public var isClean: Bool
 
         /// Creates a value.

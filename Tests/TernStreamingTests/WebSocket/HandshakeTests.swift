@@ -109,7 +109,10 @@ struct HandshakeTests {
     @Test func theServersCodeIsSentBack() {
         var closing = CloseHandshake()
         #expect(closing.receive(CloseHandshakeCodes.app, reason: "r") == .answer([0x0F, 0xA0]))
-        #expect(!closing.isOpen)
+        #expect(!closing.isOpen && !closing.isSettled)
+        #expect(closing.closure == WebSocket.Closure(code: CloseHandshakeCodes.app, reason: "r", isClean: false))
+        closing.closeFrameLeft()
+        #expect(closing.isSettled)
         #expect(closing.closure == WebSocket.Closure(code: CloseHandshakeCodes.app, reason: "r", isClean: true))
         #expect(closing.receive(.normalClosure, reason: "") == .none)
         #expect(closing.close(.normalClosure, reason: "") == .none)
@@ -128,7 +131,19 @@ struct HandshakeTests {
         #expect(closing.closure == WebSocket.Closure(code: .abnormalClosure, isClean: false))
         #expect(closing.close(.goingAway, reason: "") == .none)
         #expect(closing.receive(.goingAway, reason: "") == .awaitEnd)
+        #expect(!closing.closure.isClean, "the own frame waits behind messages")
+        closing.closeFrameLeft()
         #expect(closing.closure.isClean)
+    }
+
+    @Test func aFrameThatWasNeverSentHasNotLeft() {
+        var closing = CloseHandshake()
+        closing.closeFrameLeft()
+        #expect(!closing.hasLeft)
+        _ = closing.fail(ProtocolFailure(.protocolError, "x"))
+        #expect(!closing.isSettled)
+        closing.closeFrameLeft()
+        #expect(closing.isSettled && !closing.closure.isClean)
     }
 
     @Test func aFailureSendsItsCodeOnce() {

@@ -89,7 +89,7 @@ struct URLSessionSocketTests {
 
         func resume() {}
         func suspend() {}
-        func cancel() {}
+        func cancel() { calls.withLock { $0.entries.append("cancel") } }
 
         func send(_ message: SystemMessage, _ done: @escaping @Sendable () -> Void) {
             calls.withLock { calls in
@@ -182,6 +182,26 @@ struct URLSessionSocketTests {
         #expect(task.entries == ["text(\"one\")", "text(\"two\")", "ping", "close 1000 done"])
         task.answerPing()
         #expect(log.entries.last == "data [138, 1, 3]")
+    }
+
+    @Test func theEndOfThePipeEndsAnOpenSocketAfterItsMessages() {
+        let (log, pipe, task) = (Log(), UploadPipe(), Task())
+        let socket = makeSocket(log, pipe, task)
+        socket.opened(subprotocol: nil, fields: [:])
+        _ = pipe.offer(Data(Self.frame(1, Array("one".utf8))))
+        _ = pipe.end()
+        socket.pipeIsReady()
+        #expect(task.entries == ["text(\"one\")"])
+        task.completeSend()
+        #expect(task.entries == ["text(\"one\")", "cancel"])
+
+        let (closedPipe, closedTask) = (UploadPipe(), Task())
+        let closed = makeSocket(log, closedPipe, closedTask)
+        closed.opened(subprotocol: nil, fields: [:])
+        _ = closedPipe.offer(Data(Self.frame(8, [])))
+        _ = closedPipe.end()
+        closed.pipeIsReady()
+        #expect(closedTask.entries == ["close 0 "])
     }
 
     @Test func aSlowReaderReceivesNoMessage() {

@@ -48,6 +48,40 @@ struct UploadPipeTests {
         #expect(read(pipe, 3) == "7")
     }
 
+    @Test func pipeIsDrainedWhenTheTransportAsksForMore() async {
+        let pipe = UploadPipe()
+        #expect(pipe.isDrained)
+        _ = pipe.offer(Data("a".utf8))
+        #expect(read(pipe) == "a")
+        #expect(!pipe.isDrained, "the system may not have taken the byte")
+        async let drained = pipe.drained()
+        while true {
+            let next = read(pipe)
+            if next == "(wait)" { break }
+        }
+        #expect(await drained)
+        // A closed pipe keeps its state, but for bytes that come later.
+        _ = await pipe.push(Data("b".utf8))
+        _ = read(pipe)
+        _ = pipe.end()
+        #expect(!pipe.isDrained)
+        #expect(read(pipe) == "(end)")
+        pipe.close()
+        #expect(pipe.isDrained)
+        #expect(await pipe.drained())
+        _ = await pipe.push(Data("c".utf8))
+        #expect(!pipe.isDrained)
+    }
+
+    @Test func closingThePipeEndsTheWaitForItsDrain() async {
+        let pipe = UploadPipe()
+        _ = pipe.offer(Data("a".utf8))
+        async let drained = pipe.drained()
+        pipe.close()
+        #expect(await drained == false)
+        #expect(!pipe.isDrained)
+    }
+
     @Test func onlyAWaitingTransportIsNotified() async {
         let pipe = UploadPipe()
         #expect(await pipe.push(Data("a".utf8)) == (true, false))

@@ -1,4 +1,5 @@
 #if os(Linux)
+import TernConcurrency
 import TernEngine
 
 /// The time after the switch to another protocol: the bytes of the server are the chunks of the response, and those of the
@@ -52,8 +53,12 @@ extension EngineTransfer: UpgradedConnectionHandler {
 
     func didWriteAll() { sendPipe() }
 
-    /// Ends the transfer. Bytes that are not sent yet are lost: no protocol that is used here sends after the peer's end.
-    func didEndReceiving() { lane.end(self, nil) }
+    /// Ends the body. This side goes on sending until the session ends the pipe: bytes that it has accepted, and an answer to the
+    /// last ones of the server, such as a Close frame (RFC 6455 §5.5.1).
+    func didEndReceiving() {
+        if body.value.waitingCount > 0 { deliverChunk() }
+        unsafe lane.context.wake(transfer.endBody())
+    }
 
     func didClose(_ error: EngineError?) {
         // Closed already.

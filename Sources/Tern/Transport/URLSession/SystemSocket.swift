@@ -63,6 +63,8 @@ final class SystemSocket: URLSessionBody {
         var task: (any SystemSocketTask)?
         var isOpen = false
         var isSending = false
+        /// A Boolean value that indicates whether the system was told to close the socket.
+        var isClosing = false
         var isReceiving = false
         var sentBytes: Int64 = 0
         /// A Boolean value that indicates whether the system has no further message.
@@ -185,7 +187,9 @@ final class SystemSocket: URLSessionBody {
                 task.ping { [report, post] isAnswered in
                     if isAnswered { post { report(.data(SocketBridge.pong(payload))) } }
                 }
-            case .close(let code, let reason): task.close(code: code, reason: reason)
+            case .close(let code, let reason):
+                shared.withLock { $0.isClosing = true }
+                task.close(code: code, reason: reason)
             }
         }
     }
@@ -216,7 +220,9 @@ final class SystemSocket: URLSessionBody {
         let (read, producer) = unsafe buffer.withUnsafeMutableBytes { unsafe pipe.read(into: $0) }
         unsafe producer?.resume()
         guard case .bytes(let count) = read else {
-            // The end follows a Close frame, after which the system ends the connection.
+            // The end follows a Close frame, after which the system ends the connection, or the owner has let go of an open socket, whose
+            // messages have all been sent.
+            if case .end = read, let task = shared.withLock({ $0.isClosing ? nil : $0.task }) { task.cancel() }
             return false
         }
         let total = shared.withLock { shared in
