@@ -77,7 +77,7 @@ package struct CloseHandshake: Sendable {
     }
 }
 
-/// Decides when a Ping is sent, and when a silent peer counts as dead. Pure.
+/// Decides when a Ping is sent, and when a silent peer counts as dead. Pure. Times are those since an arbitrary start.
 package struct PeerLiveness: Sendable {
     /// The step that follows a wait.
     package enum Action: Sendable, Hashable {
@@ -89,28 +89,33 @@ package struct PeerLiveness: Sendable {
 
     private let interval: Duration
     private let timeout: Duration
-    private var seen: UInt64 = 0
-    private var awaitsPong = false
+    /// The time of the last sign of life.
+    private var seen: Duration
+    /// The time of the Ping after it; nil for none.
+    private var pinged: Duration?
 
-    package init(interval: Duration, timeout: Duration) {
+    package init(interval: Duration, timeout: Duration, now: Duration) {
         self.interval = interval
         self.timeout = timeout
+        seen = now
     }
 
-    /// Decides after a wait, and at the beginning.
+    /// Receives a sign of life: bytes of the peer, or bytes that it took.
+    package mutating func received(at now: Duration) {
+        seen = now
+        pinged = nil
+    }
+
+    /// Decides at the beginning, and after each wait. A Ping follows `interval` after the last sign of life, and the end `timeout`
+    /// after the Ping.
     ///
-    /// - Parameters:
-    ///   - received: A number that changes with each byte that arrives.
-    ///   - isHeldUp: A Boolean value that indicates whether this side does not read, so that nothing can arrive.
-    package mutating func next(received: UInt64, isHeldUp: Bool) -> Action {
-        let isAlive = received != seen || isHeldUp
-        seen = received
-        if isAlive {
-            awaitsPong = false
-            return .wait(interval)
-        }
-        if awaitsPong { return .dead }
-        awaitsPong = true
+    /// - Parameter isHeldUp: A Boolean value that indicates whether this side does not read, so that nothing can arrive.
+    package mutating func next(at now: Duration, isHeldUp: Bool) -> Action {
+        if isHeldUp { received(at: now) }
+        let deadline = pinged.map { $0 + timeout } ?? seen + interval
+        if now < deadline { return .wait(deadline - now) }
+        if pinged != nil { return .dead }
+        pinged = now
         return .ping(thenWait: timeout)
     }
 }

@@ -33,8 +33,6 @@ struct Inbox {
     var readers = WaiterList()
     /// Wakes the processing when the connection is to end, although messages are unread.
     let signal = RoomSignal()
-    /// A number that changes whenever bytes arrive.
-    private(set) var receivedCount: UInt64 = 1
 
     init(_ options: WebSocket.Options, _ agreement: PerMessageDeflate?) {
         maximumBytes = max(1, options.receiveBufferSize)
@@ -56,7 +54,6 @@ struct Inbox {
 
     /// Adds bytes. All earlier ones were processed.
     mutating func add(_ chunks: [Data]) {
-        receivedCount &+= 1
         self.chunks = chunks
         index = 0
         position = 0

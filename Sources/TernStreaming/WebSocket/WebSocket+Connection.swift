@@ -33,9 +33,10 @@ extension WebSocket {
     /// Sends Pings to a silent server.
     private func startKeeper() {
         guard let interval = options.pingInterval, interval > .zero else { return }
-        liveness = PeerLiveness(interval: interval, timeout: options.pingTimeout)
+        liveness = PeerLiveness(interval: interval, timeout: options.pingTimeout, now: time.elapsed())
         let clock = stream.clock
-        // Owned here, and ends with the connection.
+        // Owned here, and ends with the connection. A look before the deadline finds bytes that have arrived meanwhile, and waits
+        // for the rest of the time.
         keeper = Task { [weak self] in
             while !Task.isCancelled {
                 guard let wait = await self?.checkLiveness() else { return }
@@ -53,7 +54,8 @@ extension WebSocket {
         let sent = stream.byteCounts.sent
         let isTakingBytes = (sender != nil || !stream.pipe.isEmpty) && sent != sentAtCheck
         sentAtCheck = sent
-        switch liveness?.next(received: inbox.receivedCount, isHeldUp: inbox.isHeldUp || isPaused || isTakingBytes) {
+        let isHeldUp = inbox.isHeldUp || isPaused || isTakingBytes
+        switch liveness?.next(at: time.elapsed(), isHeldUp: isHeldUp) {
         case nil: return nil
         case .wait(let time): return time
         case .ping(let time):
@@ -76,6 +78,7 @@ extension WebSocket {
 
     /// Processes bytes of the server. Returns a waiter if unread messages leave no room; `receiveRest()` follows then.
     private func receive(_ chunks: [Data]) -> Waiter<Void>? {
+        liveness?.received(at: time.elapsed())
         inbox.add(chunks)
         return receiveRest()
     }
@@ -106,7 +109,7 @@ extension WebSocket {
             guard let index = pings.firstIndex(where: { $0.payload == payload }) else { return }
             let answered = pings[...index]
             pings.removeSubrange(...index)
-            for ping in answered { ping.waiter.resume(returning: true) }
+            for ping in answered { ping.waiter.resume(returning: .answered) }
         case .close, .failure:
             deferred = event
             // A closing that this side has begun has its limit already.
@@ -279,7 +282,7 @@ extension WebSocket {
         outbox.dropAll()
         stateValue.finish { _ in .closed(closure) }
         stream.finish(endError)
-        for ping in pings { ping.waiter.resume(returning: false) }
+        for ping in pings { ping.waiter.resume(returning: .ended) }
         inbox.wakeReaders()
         for waiter in endWaiters.removeAll() { waiter.resume() }
     }

@@ -57,7 +57,14 @@ public actor WebSocket {
     var liveness: PeerLiveness?
     /// The number of bytes that were sent before the last look at the liveness.
     var sentAtCheck: Int64 = 0
-    var pings: [(payload: [UInt8], waiter: Waiter<Bool>)] = []
+    /// The end of the wait for the answer to a Ping.
+    enum PingEnd: Sendable {
+        case answered, late, ended, cancelled
+    }
+
+    var pings: [(payload: [UInt8], waiter: Waiter<PingEnd>)] = []
+    /// The time of the session's clock, for the liveness.
+    nonisolated let time: StreamTime
     private var lastPing: UInt64 = 0
     var endWaiters = WaiterList()
     /// The Swift tasks of the socket: the reader of the connection, the sender of messages that wait, the sender of Pings and
@@ -70,6 +77,7 @@ public actor WebSocket {
     private init(_ stream: UpgradedStream, agreement: Handshake.Agreement, options: Options) {
         self.stream = stream
         self.options = options
+        time = StreamTime(stream.clock)
         subprotocol = agreement.subprotocol
         isCompressed = agreement.compression != nil
         inbox = Inbox(options, agreement.compression)
@@ -199,21 +207,35 @@ public actor WebSocket {
 
     /// Sends a Ping, and returns the time until its answer.
     ///
-    /// - Throws: An error as `send(_:)` does, also when the connection ends before the answer.
+    /// - Parameter timeout: The longest wait for the answer; nil, the default, for ``Options/pingTimeout``. The socket stays open after
+    ///   it.
+    /// - Throws: An error of kind `.idleTimedOut` at the time limit, and otherwise one as `send(_:)` does, also when the connection
+    ///   ends before the answer.
     @discardableResult
-    public func ping() async throws(NetworkError) -> Duration {
+    public func ping(timeout: Duration? = nil) async throws(NetworkError) -> Duration {
         guard closing.isOpen, !hasEnded else { throw refusal }
         lastPing += 1
         let payload = (0..<8).map { UInt8(truncatingIfNeeded: lastPing >> (56 - 8 * $0)) }
-        let waiter = Waiter<Bool>()
+        let waiter = Waiter<PingEnd>()
         pings.append((payload, waiter))
         let start = MonotonicClock.nanoseconds()
         sendControl(.ping, payload)
-        let isAnswered = await waiter.wait(cancelled: false)
+        let limit = timeout ?? options.pingTimeout
+        // Cancelled below, before this function returns.
+        let timer = Task { [time] in
+            // An error means that the wait has ended.
+            guard (try? await time.sleep(limit)) != nil else { return }
+            waiter.resume(returning: .late)
+        }
+        let end = await waiter.wait(cancelled: .cancelled)
+        timer.cancel()
         pings.removeAll { $0.waiter === waiter }
-        guard isAnswered else {
-            if Task.isCancelled { throw cancelled("the wait for the answer to a Ping was cancelled") }
-            throw refusal
+        switch end {
+        case .answered: break
+        case .late:
+            throw stream.error(TransferFailure(.idleTimedOut, "the server did not answer a Ping within \(limit)"))
+        case .ended: throw refusal
+        case .cancelled: throw cancelled("the wait for the answer to a Ping was cancelled")
         }
         let time = Duration.nanoseconds(MonotonicClock.nanoseconds() - start)
         counts.roundTrip = time

@@ -169,16 +169,20 @@ struct HandshakeTests {
     // MARK: Silence
 
     @Test func silenceAfterAPingIsTheEnd() {
-        var liveness = PeerLiveness(interval: .seconds(30), timeout: .seconds(5))
-        #expect(liveness.next(received: 1, isHeldUp: false) == .wait(.seconds(30)))
-        #expect(liveness.next(received: 2, isHeldUp: false) == .wait(.seconds(30)))
-        #expect(liveness.next(received: 2, isHeldUp: false) == .ping(thenWait: .seconds(5)))
-        #expect(liveness.next(received: 3, isHeldUp: false) == .wait(.seconds(30)))
-        #expect(liveness.next(received: 3, isHeldUp: false) == .ping(thenWait: .seconds(5)))
+        var liveness = PeerLiveness(interval: .seconds(30), timeout: .seconds(5), now: .seconds(100))
+        #expect(liveness.next(at: .seconds(100), isHeldUp: false) == .wait(.seconds(30)))
+        liveness.received(at: .seconds(125))
+        // The look that was planned before comes 5 seconds after the last byte.
+        #expect(liveness.next(at: .seconds(130), isHeldUp: false) == .wait(.seconds(25)))
+        #expect(liveness.next(at: .seconds(155), isHeldUp: false) == .ping(thenWait: .seconds(5)))
+        liveness.received(at: .seconds(156))
+        #expect(liveness.next(at: .seconds(160), isHeldUp: false) == .wait(.seconds(26)))
+        #expect(liveness.next(at: .seconds(186), isHeldUp: false) == .ping(thenWait: .seconds(5)))
+        #expect(liveness.next(at: .seconds(188), isHeldUp: false) == .wait(.seconds(3)))
         // While this side does not read, silence proves nothing.
-        #expect(liveness.next(received: 3, isHeldUp: true) == .wait(.seconds(30)))
-        #expect(liveness.next(received: 3, isHeldUp: false) == .ping(thenWait: .seconds(5)))
-        #expect(liveness.next(received: 3, isHeldUp: false) == .dead)
+        #expect(liveness.next(at: .seconds(191), isHeldUp: true) == .wait(.seconds(30)))
+        #expect(liveness.next(at: .seconds(221), isHeldUp: false) == .ping(thenWait: .seconds(5)))
+        #expect(liveness.next(at: .seconds(226), isHeldUp: false) == .dead)
     }
 }
 

@@ -393,6 +393,66 @@ struct WebSocketLifeTests {
         #expect(socket.task.state == .failed)
     }
 
+    /// The server sends a message between two looks at the time: the Ping comes an interval after the message, not after the look.
+    @Test func theIntervalCountsFromTheLastByte() async throws {
+        let clock = ManualClock()
+        let (early, pinged) = (LoopbackServer.Gate(), LoopbackServer.Gate())
+        let server = try server { exchange in
+            try exchange.wait(for: early)
+            try exchange.write(.text("life"))
+            while let frame = try exchange.readFrame() { if frame.opcode == 9 { pinged.open() } }
+        }
+        defer { server.stop() }
+        var options = WebSocket.Options()
+        options.pingInterval = .seconds(3)
+        options.pingTimeout = .seconds(2)
+        let session = Self.session(clock: clock)
+        let socket = try await session.webSocket(server.url.absoluteString, options: options)
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(1))
+        early.open()
+        #expect(try await socket.receive() == .text("life"))
+        clock.advance(by: .seconds(2))
+        // The look at 3 s finds the byte of 1 s, and the next one is due at 4 s.
+        try await clock.waitForSleepers(1)
+        #expect(!pinged.isOpen)
+        clock.advance(by: .seconds(1))
+        try await pinged.wait()
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(2))
+        let error = try await error { _ = try await socket.receive() }
+        #expect(error.kind == .idleTimedOut)
+        await session.drained()
+    }
+
+    @Test func aPingHasATimeLimitOfItsOwn() async throws {
+        let clock = ManualClock()
+        let server = try server { exchange in
+            while let frame = try exchange.readFrame(), frame.opcode != 8 {
+                if frame.opcode == 1 { try exchange.write(Frame(opcode: 1, payload: frame.payload)) }
+            }
+        }
+        defer { server.stop() }
+        var options = WebSocket.Options()
+        options.pingInterval = nil
+        options.pingTimeout = .seconds(7)
+        let session = Self.session(clock: clock)
+        let socket = try await session.webSocket(server.url.absoluteString, options: options)
+        for (limit, seconds) in [(Duration.seconds(3), 3), (nil, 7)] {
+            let ping = Task { try await socket.ping(timeout: limit) }
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(seconds))
+            let error = try await error { _ = try await ping.value }
+            #expect(error.kind == .idleTimedOut)
+            #expect(error.reason.contains("\(seconds)"))
+        }
+        // The socket stays open.
+        try await socket.send("still open")
+        #expect(try await socket.receive() == .text("still open"))
+        socket.cancel()
+        await session.drained()
+    }
+
     // MARK: Ends
 
     @Test func aServerThatDoesNotAnswerTheCloseIsCut() async throws {
