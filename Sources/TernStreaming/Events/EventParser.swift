@@ -22,6 +22,9 @@ package struct EventParser {
     /// The reconnection time that the server asked for last; nil if it asked for none.
     package private(set) var retry: Duration?
 
+    /// A Boolean value that indicates whether a complete block had an `id` field, with data or without.
+    package private(set) var hasCompletedID = false
+
     private let maximumLineSize: Int
     private let maximumEventSize: Int
     /// The start of a line whose end has not arrived.
@@ -32,6 +35,8 @@ package struct EventParser {
     private var type = ""
     /// The ID of the last `id` field. It counts once its block is complete.
     private var id: String
+    /// A Boolean value that indicates whether the block has an `id` field.
+    private var hasID = false
     /// A Boolean value that indicates whether a line feed that comes first belongs to a carriage return before it.
     private var skipsLineFeed = false
     private var isFirstLine = true
@@ -141,6 +146,7 @@ package struct EventParser {
         case UInt8(ascii: "i"):
             if let value = unsafe Self.value(of: "id", in: line), unsafe !value.contains(0) {
                 unsafe id = Self.text(value)
+                hasID = true
             }
         case UInt8(ascii: "r"):
             if let value = unsafe Self.value(of: "retry", in: line) { unsafe setRetry(value) }
@@ -194,6 +200,7 @@ package struct EventParser {
     /// Completes a block at its empty line.
     private mutating func dispatch(_ events: inout [ServerSentEvent]) {
         lastEventID = id
+        if hasID { (hasID, hasCompletedID) = (false, true) }
         if hasData {
             events.append(
                 ServerSentEvent(

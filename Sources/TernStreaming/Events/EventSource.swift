@@ -215,6 +215,7 @@ actor EventSource {
             } catch {
                 failure = error
             }
+            if parser.hasCompletedID { reconnection.receiveID() }
             if let retry = parser.retry { reconnection.setServerDelay(retry) }
             if let failure {
                 let error = tooLarge(failure)

@@ -57,9 +57,9 @@ public struct EventReconnection: Sendable {
     public var maximumDelay: Duration = .seconds(30)
     /// The longest delay that a server can ask for. 1 hour by default. A longer `retry` counts as this one.
     public var maximumServerDelay: Duration = .seconds(3_600)
-    /// The number of reconnections in a row without an event and without a connection that lasted for `maximumDelay`, after
-    /// which the last failure is the stream's error. 10 by default; `.max` for no limit. For the requests of
-    /// ``methodsBeforeFirstEvent``, a connection that lasted counts, too.
+    /// The number of reconnections in a row without an event, without an `id` and without a connection that lasted for `maximumDelay`,
+    /// after which the last failure is the stream's error. 10 by default; `.max` for no limit. For the requests of
+    /// ``methodsBeforeFirstEvent``, a connection that lasted or that brought an `id` alone counts, too.
     public var limit = 10
     /// The refused statuses after which the request is sent again. None by default, as the standard says. 502, 503 and 504
     /// are useful behind a proxy whose servers restart. `Retry-After` is respected, up to `maximumServerDelay`.

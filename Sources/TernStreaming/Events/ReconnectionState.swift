@@ -30,6 +30,8 @@ struct ReconnectionState {
     /// The number of connections and attempts in a row that brought no event.
     private var failures = 0
     private var hasEvents = false
+    /// A Boolean value that indicates whether the connection brought an ID.
+    private var hasID = false
 
     /// The shortest delay, so that a server with `retry: 0` cannot cause a busy loop.
     static let shortestDelay = Duration.milliseconds(100)
@@ -56,6 +58,10 @@ struct ReconnectionState {
         hasHadNoEvent = false
     }
 
+    /// Records that an ID has arrived, with an event or without. Servers that are polled send it alone when there is nothing new, so
+    /// that the next request continues from there.
+    mutating func receiveID() { hasID = true }
+
     /// Records the reconnection time of the server.
     mutating func setServerDelay(_ delay: Duration) { serverDelay = min(delay, rules.maximumServerDelay) }
 
@@ -74,16 +80,18 @@ struct ReconnectionState {
             if !hasNetwork, end.openTime == nil, Self.connectKinds.contains(failure.kind) { return .connectWithNetwork }
             guard isTemporary(failure) else { return .end(.failed(failure)) }
         }
-        // For a request that asks for an answer, an open connection is no progress: a server that accepts it and loses the
+        // For a request that asks for an answer, an open connection and an ID are no progress: a server that accepts it and loses the
         // connection each time would do its work without end.
         let hasLasted = isRepeatable && end.openTime.map { $0 >= rules.maximumDelay } ?? false
-        if hasEvents || hasLasted {
+        let hasLived = isRepeatable && hasID
+        if hasEvents || hasLasted || hasLived {
             failures = 0
         } else {
             failures += 1
             guard failures <= rules.limit else { return .end(.failed(exhausted(end.failure))) }
         }
         hasEvents = false
+        hasID = false
         let base = max(serverDelay ?? rules.firstDelay, Self.shortestDelay)
         var bound = base
         for _ in 0..<min(failures, 64) where bound < rules.maximumDelay { bound = bound * 2 }

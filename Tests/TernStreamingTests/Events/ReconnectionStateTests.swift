@@ -126,6 +126,25 @@ struct ReconnectionStateTests {
         #expect(error.kind == .connectionLost && error.reason == "lost; 3 connections in a row brought no event")
     }
 
+    @Test func idWithoutAnEventCountsAsLife() {
+        var polled = state { $0.limit = 1 }
+        for _ in 0..<5 {
+            polled.receiveID()
+            #expect(delay(polled.decide(.init(openTime: .zero), hasNetwork: true, random: 0)) != nil)
+        }
+        _ = polled.decide(.init(openTime: .zero), hasNetwork: true, random: 0)
+        #expect(failure(polled.decide(.init(openTime: .zero), hasNetwork: true, random: 0))?.kind == .noEvents)
+        // A request that asks for an answer has none yet.
+        var asked = state(method: .post) {
+            $0.methodsBeforeFirstEvent = [.post]
+            $0.limit = 1
+        }
+        asked.receiveID()
+        #expect(delay(asked.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil)
+        asked.receiveID()
+        #expect(failure(asked.decide(.init(failure: lost), hasNetwork: true, random: 0))?.kind == .connectionLost)
+    }
+
     @Test func limitOfZeroConnectsAgainAfterEvents() {
         var state = state { $0.limit = 0 }
         state.receiveEvents()
