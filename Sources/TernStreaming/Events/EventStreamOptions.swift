@@ -30,7 +30,7 @@ public struct EventStreamOptions: Sendable {
 
 /// The rules for connecting again after the end of an event stream (WHATWG HTML standard §9.2.3).
 ///
-/// A connection that the server ended, that was lost, that was silent for too long, or that could not be made is made
+/// A connection that the server ended, that was lost, that was damaged, that was silent for too long, or that could not be made is made
 /// again, with the last event ID as `Last-Event-ID`. A status or content type that is refused, 204 (No Content), an
 /// untrusted server and an event that is too large end the stream.
 ///

@@ -40,10 +40,11 @@ struct ReconnectionState {
     private static let connectKinds: Set<NetworkError.Kind> = [
         .dns, .connectionFailed, .connectTimedOut, .proxy,
     ]
-    /// The failures after which another attempt can succeed.
+    /// The failures after which another attempt can succeed. A transfer that was damaged on its way, such as in its chunks or its
+    /// compression, is a network error by the standard, like one that was cut.
     private static let kinds: Set<NetworkError.Kind> = [
         .dns, .connectionRefused, .connectionFailed, .connectTimedOut, .idleTimedOut, .totalTimedOut, .connectionLost,
-        .truncatedBody, .firstByteTimedOut, .silenceTimedOut,
+        .truncatedBody, .malformedResponse, .firstByteTimedOut, .silenceTimedOut,
     ]
 
     init(_ rules: EventReconnection, method: Request.Method, isReplayable: Bool) {

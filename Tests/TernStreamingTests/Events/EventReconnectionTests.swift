@@ -56,6 +56,105 @@ struct EventReconnectionTests {
         }
     }
 
+    /// A way in which a transfer is damaged, before or after its first event.
+    enum Damage: CaseIterable {
+        case chunkSize, chunkEnd, gzip, deflate, gzipTail, statusLine, field, length
+
+        func write(to exchange: LoopbackServer.Exchange) throws {
+            let type = "Content-Type: text/event-stream\r\n"
+            let first = "id: 1\ndata: one\n\n"
+            switch self {
+            case .chunkSize:
+                try exchange.writeEvents([.event("one", id: "1")])
+                try exchange.write("zz\r\n")
+            case .chunkEnd:
+                try exchange.writeEvents([.event("one", id: "1")])
+                try exchange.write("5\r\n: abcXY")
+            case .gzip, .deflate:
+                let coding = self == .gzip ? "gzip" : "deflate"
+                try exchange.write(
+                    "HTTP/1.1 200 OK\r\n\(type)Content-Encoding: \(coding)\r\nConnection: close\r\n\r\nnot compressed at all"
+                )
+            case .gzipTail:
+                try exchange.write(
+                    "HTTP/1.1 200 OK\r\n\(type)Content-Encoding: gzip\r\nConnection: close\r\n\r\n")
+                // One stored block, and a checksum that is wrong.
+                let bytes = Array(first.utf8)
+                let count = UInt8(bytes.count)
+                let head: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 1, count, 0, ~count, 0xFF]
+                try exchange.write(head + bytes + [0, 0, 0, 0, count, 0, 0, 0])
+            case .statusLine: try exchange.write("HTTP/1.1 2x0 OK\r\n\(type)\r\n")
+            case .field: try exchange.write("HTTP/1.1 200 OK\r\n\(type)no colon\r\n\r\n")
+            case .length:
+                try exchange.write("HTTP/1.1 200 OK\r\n\(type)Content-Length: 5\r\nContent-Length: 6\r\n\r\n")
+            }
+            exchange.close()
+        }
+    }
+
+    @Test(arguments: Damage.allCases) func damagedTransferIsMadeAgain(damage: Damage) async throws {
+        let clock = ManualClock()
+        let count = Counter()
+        let handler: LoopbackServer.Handler = { exchange in
+            exchange.closeAfterResponse()
+            if count.next() == 0 { return try damage.write(to: exchange) }
+            try exchange.writeEvents([.event("two", id: "2")])
+            try exchange.waitForClientToClose()
+        }
+        try await withEventServer(handler) { (server, client) async throws in
+            let events = client.events("a", options: .test(clock))
+            async let data = allData(of: events.through { $0.data == "two" })
+            try await clock.waitForSleepers(1)
+            guard case .waiting(_, let failure?) = events.state else {
+                Issue.record("\(damage): \(events.state)")
+                return
+            }
+            #expect(failure.kind == .malformedResponse, "\(damage)")
+            clock.advance(by: .seconds(60))
+            #expect(try await data.last == "two")
+            #expect(server.requests.count == 2)
+        }
+    }
+
+    @Test func damagedTransfersAreLimited() async throws {
+        let clock = ManualClock()
+        let handler: LoopbackServer.Handler = { exchange in
+            exchange.closeAfterResponse()
+            try Damage.statusLine.write(to: exchange)
+        }
+        try await withEventServer(handler) { (server, client) async throws in
+            let options = EventStreamOptions.test(clock) { $0.reconnection.limit = 2 }
+            async let error = streamFailure { try await allData(of: client.events("a", options: options)) }
+            for _ in 0..<2 { try await Self.advance(clock) }
+            #expect(try await error.kind == .malformedResponse)
+            #expect(server.requests.count == 3)
+        }
+    }
+
+    @Test func pollingServerWithoutNewsIsAskedOnAndOn() async throws {
+        let clock = ManualClock()
+        let count = Counter()
+        let handler: LoopbackServer.Handler = { exchange in
+            let turn = count.next()
+            try exchange.writeChunkedHead(headers: [("Content-Type", "text/event-stream")])
+            try exchange.writeChunk(Array("id: \(turn / 2)\n\n".utf8))
+            if turn == 6 { try exchange.writeChunk(Array("data: news\n\n".utf8)) }
+            try exchange.endChunks()
+        }
+        try await withEventServer(handler) { (server, client) async throws in
+            let options = EventStreamOptions.test(clock) { $0.reconnection.limit = 1 }
+            var iterator = client.events("a", options: options).makeAsyncIterator()
+            async let advances: Void = Self.advance(clock, times: 6)
+            #expect(try await iterator.next() == ServerSentEvent(data: "news", id: "3"))
+            try await advances
+            #expect(server.requests.count == 7)
+        }
+    }
+
+    private static func advance(_ clock: ManualClock, times: Int) async throws {
+        for _ in 0..<times { try await advance(clock) }
+    }
+
     /// Ends the wait for the next attempt.
     private static func advance(_ clock: ManualClock, isNeeded: Bool = true) async throws {
         guard isNeeded else { return }

@@ -167,8 +167,8 @@ struct ReconnectionStateTests {
     }
 
     @Test(arguments: [
-        NetworkError.Kind.status, .contentType, .tooLarge, .untrustedServer, .malformedResponse, .cancelled, .proxy,
-        .invalidRequest, .redirect, .interceptor, .sessionInvalidated,
+        NetworkError.Kind.status, .contentType, .tooLarge, .untrustedServer, .cancelled, .proxy, .invalidRequest,
+        .redirect, .interceptor, .sessionInvalidated,
     ])
     func otherFailuresEndTheStream(kind: NetworkError.Kind) {
         var state = state()
@@ -178,7 +178,7 @@ struct ReconnectionStateTests {
 
     @Test(arguments: [
         NetworkError.Kind.dns, .connectionRefused, .connectionFailed, .connectTimedOut, .connectionLost, .truncatedBody,
-        .firstByteTimedOut, .silenceTimedOut,
+        .malformedResponse, .firstByteTimedOut, .silenceTimedOut,
     ])
     func temporaryFailuresConnectAgain(kind: NetworkError.Kind) {
         var state = state()
