@@ -18,6 +18,10 @@ extension ResponseStream {
     /// an error of kind `.tooLarge`. A response without a boundary fails with `.contentType`, malformed fields with
     /// `.malformedResponse`, and a body without its last delimiter with `.truncatedBody`, after the parts before. One reader
     /// reads the body, to its end.
+    ///
+    /// Delimiters that differ from `boundary` in the dashes before it and the quotes around it are accepted, as is a body that begins
+    /// with the fields of its first part: cameras send both. A body whose first 64 KiB have no delimiter fails with
+    /// `.malformedResponse`, and the error shows the delimiter that was expected and the first line.
     public var parts: MultipartParts { MultipartParts(stream: self) }
 }
 
@@ -116,6 +120,10 @@ public struct MultipartParts: AsyncSequence, Sendable {
                 TransferFailure(.tooLarge, "a part of the response has more than \(limit) bytes: raise maximumBodySize")
             case .malformedFields:
                 TransferFailure(.malformedResponse, "the fields of a part of the response are malformed")
+            case .noDelimiter(let expected, let found):
+                TransferFailure(
+                    .malformedResponse,
+                    "the response has no delimiter of parts: expected \(expected), and the body begins with: \(found)")
             case .truncated:
                 TransferFailure(.truncatedBody, "the response ended before the last delimiter of its parts")
             }

@@ -17,8 +17,10 @@ struct MultipartPartTests {
         var failure: MultipartParser.Failure?
     }
 
-    private func parse(_ text: String, limit: Int = .max, size: Int = .max) -> Result {
-        var parser = MultipartParser(boundary: "b", maximumPartSize: limit)
+    private func parse(
+        _ text: String, boundary: String = "b", limit: Int = .max, size: Int = .max
+    ) -> Result {
+        var parser = MultipartParser(boundary: boundary, maximumPartSize: limit)
         var parts: [MultipartParser.Part] = []
         var failure: MultipartParser.Failure?
         let bytes = Array(text.utf8)
@@ -53,7 +55,7 @@ struct MultipartPartTests {
 
     @Test func bodyWithoutItsLastDelimiterIsTruncated() {
         for text in [
-            "", "--b", "--b\r\n\r\none", "--b\r\n\r\none\r\n--b\r\n", "no delimiter\r\n", "--b\r\n\r\none\r\n--b-",
+            "", "--b", "--b\r\n\r\none", "--b\r\n\r\none\r\n--b\r\n", "\r\n\r\n", "--b\r\n\r\none\r\n--b-",
         ] {
             #expect(parse(text).failure == .truncated, "\(text)")
         }
@@ -72,6 +74,59 @@ struct MultipartPartTests {
     @Test(arguments: ["X\r\n\r\n", ": x\r\n\r\n", " x: y\r\n\r\n", "X: \u{0}\r\n\r\n", "one"])
     func malformedFieldsFail(fields: String) {
         #expect(parse("--b\r\n\(fields)\r\n--b--").failure == .malformedFields)
+    }
+
+    /// The forms of the documentation's table, as devices send them: the parameter, and the line of the delimiters.
+    @Test(arguments: [
+        ("frame", "--frame"), ("--frame", "----frame"), ("--frame", "--frame"), ("frame", "frame"), ("frame", "-frame"),
+        ("frame", "----frame"), ("--frame", "frame"), ("frame", "--\"frame\""), ("\"frame\"", "--frame"),
+        ("\"frame\"", "--\"frame\""), ("'frame'", "--frame"), ("'frame'", "--'frame'"), ("\"--frame\"", "--frame"),
+        ("----WebKitX", "------WebKitX"), ("----WebKitX", "----WebKitX"),
+    ])
+    func delimitersOfDevicesAreAccepted(boundary: String, line: String) {
+        for size in [1, 5, .max] {
+            for preamble in ["", "\r\n", "\n\n"] {
+                let text =
+                    "\(preamble)\(line)\r\nContent-Type: image/jpeg\r\n\r\none\r\n\(line)  \r\n\r\ntwo\r\n\(line)--\r\nrest"
+                let result = parse(text, boundary: boundary, size: size)
+                #expect(result.bodies == ["one", "two"] && result.failure == nil, "\(boundary) \(line) \(result)")
+            }
+        }
+    }
+
+    @Test func firstDelimiterShowsTheFormOfAll() {
+        // Lines of a part that would be delimiters of another body are its content.
+        let text = "--b\n\nb\n---b\n--\"b\"\n--b--"
+        #expect(parse(text).bodies == ["b\n---b\n--\"b\""])
+        // A preamble has a line of the boundary alone.
+        #expect(parse("text\nb\n--b\n\none\n--b--").bodies == ["one"])
+        #expect(parse("text\n--x\n---b\n\none\n---b--").bodies == ["one"])
+    }
+
+    @Test(arguments: [1, 3, .max]) func bodyMayBeginWithTheFieldsOfItsFirstPart(size: Int) {
+        for (boundary, line) in [("b", "--b"), ("--b", "--b"), ("b", "b")] {
+            let text =
+                "\r\nContent-Type: image/jpeg\r\nContent-Length: 3\r\n\r\none\r\n\(line)\r\nX: y\r\n\r\ntwo\r\n\(line)--"
+            let result = parse(text, boundary: boundary, size: size)
+            #expect(result.bodies == ["one", "two"] && result.failure == nil, "\(boundary) \(line)")
+            #expect(result.fields == [["Content-Type=image/jpeg", "Content-Length=3"], ["X=y"]])
+        }
+        // Other lines with a colon are a preamble.
+        #expect(parse("Note: text\r\n--b\r\n\r\none\r\n--b--", size: size).bodies == ["one"])
+    }
+
+    @Test(arguments: [1, 1_000, .max]) func preambleIsBounded(size: Int) {
+        let line = "--other \u{1B}[31mé\\\r\n"
+        let shown = "--other \\x1b[31m\\xc3\\xa9\\x5c"
+        let text = String(repeating: line, count: 5_000)
+        #expect(parse(text, size: size).failure == .noDelimiter(expected: "--b", found: shown))
+        #expect(parse(line, size: size).failure == .noDelimiter(expected: "--b", found: shown))
+        let long = parse(String(repeating: "x", count: 100_000), size: size)
+        #expect(long.failure == .noDelimiter(expected: "--b", found: String(repeating: "x", count: 80)))
+        // The delimiters after the fields of the first part are others.
+        let fields = parse(
+            "Content-Type: a/b\n\n\(String(repeating: "--c\n", count: 30_000))", limit: 80_000, size: size)
+        #expect(fields.failure == .noDelimiter(expected: "--b", found: "Content-Type: a/b"))
     }
 
     @Test func boundaryIsThatOfTheContentType() {
@@ -144,6 +199,17 @@ struct MultipartPartTests {
                 for try await part in client.stream("a").parts { bodies.append(part.body) }
             }
             #expect(error.kind == .truncatedBody && bodies == [Data("one".utf8)])
+        }
+    }
+
+    @Test func streamWithOtherDelimitersFailsInsteadOfYieldingNothing() async throws {
+        try await withParts { exchange in
+            // A camera, which sends pictures for ever.
+            while true { try exchange.writeChunk(Array("--other\r\nX: 1\r\n\r\n\(String(repeating: "j", count: 5_000))\r\n".utf8)) }
+        } test: { client async throws in
+            let error = try await streamFailure { for try await _ in client.stream("a").parts {} }
+            #expect(error.kind == .malformedResponse)
+            #expect(error.reason.contains("--b") && error.reason.contains("--other"), "\(error.reason)")
         }
     }
 
