@@ -29,8 +29,8 @@ struct MirrorIndex {
         let isFolder = link.hasSuffix("/")
         let name = (isFolder ? String(link.dropLast()) : String(link)).removingPercentEncoding ?? ""
         let isSafe =
-            !name.isEmpty && name != "." && name != ".." && !name.hasPrefix(".")
-            && !name.unicodeScalars.contains { $0 == "/" || $0 == "?" || $0.properties.generalCategory == .control }
+            !name.isEmpty && name.unicodeScalars.first != "."
+            && !name.unicodeScalars.contains { $0 == "/" || $0 == "?" || isHidden($0) }
         // "./" keeps a name with a colon from being read as a scheme.
         guard isSafe, !link.contains("?"), let url = URL(string: "./" + link, relativeTo: base)?.absoluteURL else {
             return nil
@@ -40,6 +40,15 @@ struct MirrorIndex {
         return Entry(
             name: name, url: url, isFolder: isFolder,
             size: isFolder ? nil : words.last.flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }, changed: changed)
+    }
+
+    /// Returns whether a character controls a terminal, or changes the order or the look of others. The joiners of emoji do not.
+    private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        case .format: scalar != "\u{200C}" && scalar != "\u{200D}"
+        default: scalar.properties.isBidiControl
+        }
     }
 
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]

@@ -75,6 +75,8 @@ struct DownloadCommand: AsyncParsableCommand {
     @Option(name: [.short, .long], help: "The number of files that are downloaded at the same time.")
     var jobs = 6
 
+    @OptionGroup var body: BodyOptions
+
     @OptionGroup var connection: ConnectionOptions
 
     func validate() throws {
@@ -182,22 +184,24 @@ struct DownloadCommand: AsyncParsableCommand {
     ) async throws {
         let (stream, limit) = (client.stream(url), limitRate)
         // Cancelled by a signal and by the time limit, also while it waits because of the limit on the rate.
-        let copy = Task { try await Self.copy(stream, limit: limit) }
+        let copy = Task { [output = body.output] in try await Self.copy(stream, to: output, limit: limit) }
         interrupt.performs(copy.cancel)
         try await Deadline.run(connection.timeLimit, cancel: copy.cancel) { try await copy.value }
     }
 
-    private static func copy(_ stream: ResponseStream, limit: Int?) async throws {
+    private static func copy(_ stream: ResponseStream, to body: BodyOutput, limit: Int?) async throws {
+        var output = body
         let start = ContinuousClock.now
         var count = 0
         for try await chunk in stream.chunks {
             try Task.checkCancellation()
-            try Output.write(chunk)
+            try output.write(chunk)
             count += chunk.count
             guard let limit else { continue }
             let rest = start + .seconds(Double(count) / Double(limit)) - .now
             if rest > .zero { try await Task.sleep(for: rest) }
         }
+        try output.finish()
     }
 }
 

@@ -13,7 +13,9 @@ struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
         abstract: "Send a request and write the body of its response to standard output.",
-        discussion: "A status outside 200–299 is an error; what the server says to it is written too.")
+        discussion:
+            "A status outside 200–299 is an error; what the server says to it is written too. Characters that control a terminal are escaped where standard output is one, unless --raw is given."
+    )
 
     @Argument(help: "The URL, http or https; https without a scheme.", transform: URLText.complete)
     var url: String
@@ -40,6 +42,8 @@ struct GetCommand: AsyncParsableCommand {
 
     @Flag(help: "Use and fill the cache of stored responses ('tern cache').")
     var cache = false
+
+    @OptionGroup var body: BodyOptions
 
     @OptionGroup var connection: ConnectionOptions
 
@@ -69,14 +73,18 @@ struct GetCommand: AsyncParsableCommand {
         do {
             let head = try await stream.response
             if include { tell(head, on: terminal) }
-            for try await chunk in stream.chunks { try Output.write(chunk) }
+            var output = body.output
+            for try await chunk in stream.chunks { try output.write(chunk) }
+            try output.finish()
             if include, let metrics = stream.task.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
             // The response is written to the disk after its last byte.
             if cache { await HTTPCache.shared.flush() }
             if include, let trace = head.cacheTrace { terminal.writeLine(Terminal.plain("\(trace)")) }
         } catch let error as NetworkError where error.kind == .status {
             if include, let head = error.response { tell(head, on: terminal) }
-            try Output.write(error.body)
+            var output = body.output
+            try output.write(error.body)
+            try output.finish()
             if include, let metrics = error.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
             throw error
         }

@@ -23,6 +23,8 @@ struct UploadCommand: AsyncParsableCommand {
     @Option(name: [.customShort("X"), .long], help: "The method; POST by default.", transform: { Request.Method($0) })
     var method = Request.Method.post
 
+    @OptionGroup var body: BodyOptions
+
     @OptionGroup var connection: ConnectionOptions
 
     func run() async throws {
@@ -46,6 +48,8 @@ struct UploadCommand: AsyncParsableCommand {
         terminal.writeLine(
             "\(Terminal.plain(source.lastPathComponent)): \(ByteText.size(size)) sent in \(DurationText.span(time)), "
                 + ByteText.rate(size, in: time))
-        try Output.write(answer)
+        var output = body.output
+        try output.write(answer)
+        try output.finish()
     }
 }

@@ -48,15 +48,11 @@ struct Terminal: Sendable {
     /// The current height.
     var rows: Int { window().rows }
 
-    /// Returns a server's text without control characters, which could rewrite the screen.
+    /// Returns a server's text without the characters that could rewrite the screen or hide a part of the text.
     static func plain(_ text: String) -> String {
         // Most texts need no look at the properties of their characters.
         if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
-        return String(
-            text.unicodeScalars.map { scalar -> Character in
-                let isHarmless = scalar.value >= 0x20 && !(0x7F...0x9F).contains(scalar.value)
-                return isHarmless && !scalar.properties.isBidiControl ? Character(scalar) : "\u{FFFD}"
-            })
+        return String(text.unicodeScalars.map { Character($0.isHarmless ? $0 : "\u{FFFD}") })
     }
 
     /// Writes text as it is.
@@ -71,6 +67,18 @@ struct Terminal: Sendable {
 
     /// Replaces the current line, and leaves the cursor on it. Writes in one call, so that nothing flickers.
     func redraw(_ line: String) { write("\r\(line)\u{1B}[K") }
+}
+
+extension Unicode.Scalar {
+    /// A Boolean value that indicates whether a terminal shows the character, and nothing else. False for control characters, and for
+    /// those that change the order or the look of others. True for the joiners of emoji and of some scripts.
+    var isHarmless: Bool {
+        if (0x20..<0x7F).contains(value) || self == "\u{200C}" || self == "\u{200D}" { return true }
+        return switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: false
+        default: !properties.isBidiControl
+        }
+    }
 }
 
 /// The size of a terminal.

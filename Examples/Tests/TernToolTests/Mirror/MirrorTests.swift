@@ -36,6 +36,10 @@ struct MirrorTests {
             <a href="a%1B%5B2Jb">a</a>              25-Nov-2026 18:01               1
             <a href="a%0Ab">a</a>                   25-Nov-2026 18:01               1
             <a href="a%C2%9Bb">a</a>                25-Nov-2026 18:01               1
+            <a href=".%CC%81profile">a</a>          25-Nov-2026 18:01               1
+            <a href="a%E2%80%AEgpj.exe">a</a>       25-Nov-2026 18:01               1
+            <a href="a%E2%80%8Bb">a</a>             25-Nov-2026 18:01               1
+            <a href="a%E2%80%A8b">a</a>             25-Nov-2026 18:01               1
             <a href="minus">a</a>                   25-Nov-2026 18:01               -5
             <a href="huge">a</a>                    25-Nov-9223372036854775807 18:01 99999999999999999999
             <a href="hours">a</a>                   25-Nov-2026 9223372036854775807:01 7
