@@ -18,7 +18,7 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart=
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak sockets chaos \
+.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak sockets chaos campaign \
 	test-loops test-urlsession test-integrations lint format api bench bench-quick docs docs-preview \
 	test-docs clean
 
@@ -30,6 +30,7 @@ help:
 	@echo 'make soak                  memory and descriptors after very many requests, memory of hostile pictures'
 	@echo 'make sockets               memory, threads and descriptors of 1,000 WebSockets'
 	@echo 'make chaos [N=50000]       N requests each over HTTP/1.1, TLS and HTTP/2 to a server that breaks connections'
+	@echo 'make campaign [N=50000]    N multipart streams with limits and cancellations from a server that stalls and cuts'
 	@echo 'make test-loops            the tests with three event loops, over which connections are spread at once'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make test-integrations     the packages of Integrations, and the proxy of Examples/Server'
@@ -98,6 +99,12 @@ sockets:
 chaos:
 	@scripts/set-up test
 	TERN_CHAOS=$(if $(filter file,$(origin N)),50000,$(N)) TERN_CHAOS_SEED=$(or $(SEED),1) $(TEST) --filter ChaosTests
+
+# make campaign N=50000 SEED=2
+campaign:
+	@scripts/set-up test
+	TERN_CAMPAIGN=$(if $(filter file,$(origin N)),50000,$(N)) TERN_CAMPAIGN_SEED=$(or $(SEED),1) \
+		$(TEST) --filter PartsCampaignTests
 
 test-loops:
 	@scripts/set-up test

@@ -70,7 +70,11 @@ private final class ByteReader {
 
     deinit { source.returnUnreadBytes(bytes[index...]) }
 
+    /// The number of bytes after which a reader looks whether the stream was interrupted.
+    private static let step = 4_096
+
     func takeNext() -> UInt8? {
+        if index & (Self.step - 1) == 0, index > 0, source.dropsUnread() { index = bytes.count }
         guard index < bytes.count else { return nil }
         defer { index += 1 }
         return bytes[index]
@@ -89,6 +93,8 @@ private final class LineReader {
     private let source: StreamSource
     private var splitter: LineSplitter
     private var isAtEnd = false
+    /// The number of lines so far. A reader looks now and then whether the stream was interrupted.
+    private var count = 0
 
     init(_ source: StreamSource) {
         self.source = source
@@ -98,6 +104,8 @@ private final class LineReader {
     deinit { source.returnUnreadBytes(splitter.rest) }
 
     func next() async throws(NetworkError) -> String? {
+        count += 1
+        if count & 63 == 0, !isAtEnd, source.dropsUnread() { splitter.drop() }
         while true {
             if let line = splitter.next(isAtEnd: isAtEnd) { return line }
             if splitter.isTooLong { throw source.refuseLine() }
@@ -126,6 +134,12 @@ struct LineSplitter {
 
     /// The bytes that are not part of a line yet; empty for a line that is too long.
     var rest: ArraySlice<UInt8> { isTooLong ? [] : bytes[start...] }
+
+    /// Drops the bytes that are no line yet.
+    mutating func drop() {
+        bytes = []
+        (start, seen) = (0, 0)
+    }
 
     mutating func add(_ chunk: some Sequence<UInt8>) {
         if start > 0 {

@@ -13,7 +13,8 @@ public import Foundation
 /// contains the start of the body.
 ///
 /// The transfer ends with its last byte, with an error, with the cancellation of a Swift task that reads, with
-/// `task.cancel()`, and when the stream and its readers are released.
+/// `task.cancel()`, and when the stream and its readers are released. After a cancellation, and after the time limit `total`, a reader
+/// receives the error next: what has arrived and was not read is dropped. Before any other error, it receives all that has arrived.
 public struct ResponseStream: Sendable {
     let source: StreamSource
 
@@ -92,6 +93,11 @@ public struct ResponseStream: Sendable {
         try? source.opened.resultNow?.get().giveSocketBack(moved)
     }
 
+    /// Returns whether the elements of the body that have arrived and were not delivered are dropped, because the stream was cancelled
+    /// or has reached its limit `total`. The next read of the body then throws. Called by a reader before each element, or now and then:
+    /// a slow reader of many small elements would go on for minutes.
+    package func dropsUnread() -> Bool { source.dropsUnread() }
+
     /// The configuration of the stream's session.
     package var configuration: Session.Configuration { source.record.registry.configuration }
 
@@ -154,6 +160,8 @@ final class StreamSource: Sendable {
         var isUnderWay = false
         /// The chunks that have arrived and were not read. The next one is last.
         var unread: [Data] = []
+        /// A Boolean value that indicates whether a part of the body was dropped, so that its end is an error.
+        var hasDropped = false
         /// The end of the transfer with its trailers, once a reader received it. Later readers receive the same.
         var end: Result<Headers, NetworkError>?
     }
@@ -226,6 +234,25 @@ final class StreamSource: Sendable {
         return try end.get()
     }
 
+    /// A Boolean value that indicates whether the reader or the task was cancelled, or `Timeouts.total` is over, before the end of the
+    /// body was read.
+    private var isInterrupted: Bool {
+        if Task.isCancelled { record.cancel() }
+        if record.isCancelled { return true }
+        guard case .success(let response)? = opened.resultNow else { return false }
+        return response.transfer?.isOverTime ?? false
+    }
+
+    /// Drops what was not read if the stream was interrupted. Returns whether it was.
+    func dropsUnread() -> Bool {
+        guard reading.withLock({ $0.end == nil }), isInterrupted else { return false }
+        reading.withLock { reading in
+            reading.unread = []
+            reading.hasDropped = true
+        }
+        return true
+    }
+
     /// Takes back the bytes that a reader fetched and did not return.
     func returnUnreadBytes(_ rest: some Sequence<UInt8>) {
         let rest = Data(rest)
@@ -234,6 +261,7 @@ final class StreamSource: Sendable {
 
     /// Returns the next chunk; nil at the end. Cancelling the reading Swift task ends the transfer.
     func next() async throws(NetworkError) -> Data? {
+        _ = dropsUnread()
         let (chunk, isFree) = reading.withLock { reading in
             if reading.isUnderWay { return (Data?.none, false) }
             let chunk = reading.unread.popLast()
@@ -285,16 +313,24 @@ final class StreamSource: Sendable {
     }
 
     @concurrent
-    private func read() async -> Result<BodyPiece?, NetworkError> { await readHere(nil) }
+    private func read() async -> Result<BodyPiece?, NetworkError> { await readHere(nil, dropsUnread: true) }
 
-    private func readHere(_ pipe: BodyPipe?) async -> Result<BodyPiece?, NetworkError> {
+    /// - Parameter mayDrop: A Boolean value that indicates whether the bytes of a stream that was interrupted are dropped. A reader that
+    ///   stores them for a later request takes them.
+    private func readHere(
+        _ pipe: BodyPipe?, dropsUnread mayDrop: Bool = false
+    ) async -> Result<BodyPiece?, NetworkError> {
         if let end = reading.withLock({ $0.end }) { return end.map { _ in nil } }
         do {
             // Cancelling the reader cancels the task, which then ends with its own error.
             let opened = try await self.opened.outcome().get()
-            if let piece = await opened.piece(pipe) { return .success(piece) }
+            while let piece = await opened.piece(pipe) {
+                if !mayDrop || !dropsUnread() { return .success(piece) }
+            }
             let outcome = await opened.finalOutcome()
-            let error = outcome.failure.map { failure in
+            let isCut = outcome.failure == nil && reading.withLock { $0.hasDropped }
+            let failure: TransferFailure? = isCut ? .cancelled : outcome.failure
+            let error = failure.map { failure in
                 opened.request.error(failure, outcome).identified(
                     task: record.id, session: record.registry.sessionID, label: record.label)
             }

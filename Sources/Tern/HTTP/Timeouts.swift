@@ -22,7 +22,8 @@ public struct Timeouts: Sendable, Hashable {
     /// response takes depends on its size, and one limit for all responses would end downloads that make progress.
     ///
     /// Set a limit when the size is known. 60 seconds are enough for most API calls. Without a limit, a server that
-    /// sends one byte every 59 seconds can keep a task alive indefinitely.
+    /// sends one byte every 59 seconds can keep a task alive indefinitely. The reader of a streamed body receives the error at its
+    /// next read, and what it has not read is dropped.
     public var total: Duration? { didSet { stated.insert(.total) } }
     /// The time for which the body of a request with ``Request/expectsContinue`` waits for the server's agreement, from the
     /// moment at which a connection carries the request. `.zero` sends the body at once. A pause does not stop this time. Then

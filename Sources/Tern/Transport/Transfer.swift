@@ -174,6 +174,9 @@ package final class Transfer: Sendable {
         shared.withLock { $0.state.takeResponse() }
     }
 
+    /// A Boolean value that indicates whether the attempt has ended at its limit `Timeouts.total`.
+    var isOverTime: Bool { shared.withLock { $0.state.isOverTime } }
+
     /// A Boolean value that indicates whether the attempt has ended.
     var hasEnded: Bool { shared.withLock { $0.state.hasEnded } }
 
@@ -309,6 +312,7 @@ struct TransferState {
     private var isStreamed = false
     private(set) var outcome: TransferOutcome?
     private(set) var hasEnded = false
+    private(set) var isOverTime = false
     /// A Boolean value that indicates whether no more bytes of the body follow.
     private var isBodyEnded = false
     private var chunks: [Data] = []
@@ -370,6 +374,7 @@ struct TransferState {
     mutating func complete(_ outcome: TransferOutcome) {
         guard !hasEnded else { return }
         hasEnded = true
+        if outcome.hasFailed { isOverTime = outcome.failure?.kind == .totalTimedOut }
         missingCount = nil
         self.outcome = outcome
     }

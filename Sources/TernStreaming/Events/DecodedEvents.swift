@@ -99,6 +99,9 @@ struct DecodedBatch<Value: Decodable & Sendable>: Sendable {
         }
     }
 
+    /// A Boolean value that indicates whether all values were returned. An error can follow.
+    var isEmpty: Bool { index == values.count }
+
     /// Returns the next value; nil if all were returned.
     mutating func next() throws(NetworkError) -> Value? {
         if index < values.count {

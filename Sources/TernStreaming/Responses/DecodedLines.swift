@@ -53,6 +53,7 @@ public struct DecodedLines<Value: Decodable & Sendable>: AsyncSequence, Sendable
         /// Returns the next value; nil at the end.
         public mutating func next() async throws(NetworkError) -> Value? {
             while true {
+                if !isAtEnd, !batch.isEmpty, stream.dropsUnread() { batch = DecodedBatch() }
                 do throws(NetworkError) {
                     if let value = try batch.next() { return value }
                 } catch {

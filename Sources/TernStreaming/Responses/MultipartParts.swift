@@ -70,6 +70,7 @@ public struct MultipartParts: AsyncSequence, Sendable {
         /// Returns the next part; nil at the end.
         public mutating func next() async throws(NetworkError) -> MultipartPart? {
             while true {
+                if !isAtEnd, !parts.isEmpty, stream.dropsUnread() { parts = [] }
                 if let part = parts.popLast() {
                     return MultipartPart(headers: part.headers, body: part.body)
                 }

@@ -205,11 +205,72 @@ struct MultipartPartTests {
     @Test func streamWithOtherDelimitersFailsInsteadOfYieldingNothing() async throws {
         try await withParts { exchange in
             // A camera, which sends pictures for ever.
-            while true { try exchange.writeChunk(Array("--other\r\nX: 1\r\n\r\n\(String(repeating: "j", count: 5_000))\r\n".utf8)) }
+            while true {
+                try exchange.writeChunk(
+                    Array("--other\r\nX: 1\r\n\r\n\(String(repeating: "j", count: 5_000))\r\n".utf8))
+            }
         } test: { client async throws in
             let error = try await streamFailure { for try await _ in client.stream("a").parts {} }
             #expect(error.kind == .malformedResponse)
             #expect(error.reason.contains("--b") && error.reason.contains("--other"), "\(error.reason)")
+        }
+    }
+
+    /// The parts that have arrived would keep a slow reader busy for long after the end: 6,000 of them fit into one chunk.
+    @Test(arguments: ["total", "task", "reader"]) func partsThatWereNotReadAreDropped(end: String) async throws {
+        let part = "--b\r\nX: 1\r\n\r\none\r\n"
+        let ended = LoopbackServer.Gate()
+        try await withParts { exchange in
+            try exchange.writeChunk(Array(String(repeating: part, count: 5_000).utf8))
+            try exchange.waitForClientToClose()
+            ended.open()
+        } test: { client async throws in
+            let reader = Task { () -> (NetworkError, Int) in
+                let stream = client.stream("a") { if end == "total" { $0.timeouts.total = .milliseconds(300) } }
+                var parts = stream.parts.makeAsyncIterator()
+                #expect(try await parts.next() != nil)
+                switch end {
+                case "total": try await ended.wait()
+                case "task": stream.task.cancel()
+                default: unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+                }
+                var count = 0
+                let error = try await streamFailure { while try await parts.next() != nil { count += 1 } }
+                return (error, count)
+            }
+            let (error, count) = try await reader.value
+            #expect(error.kind == (end == "total" ? .totalTimedOut : .cancelled))
+            // The server can learn of the limit before the reader does.
+            #expect(end == "total" ? count < 4_000 : count == 0, "\(count)")
+        }
+    }
+
+    @Test func linesAndValuesThatWereNotReadAreDropped() async throws {
+        try await withParts { exchange in
+            try exchange.writeChunk(Array(String(repeating: "1\n", count: 5_000).utf8))
+            try exchange.waitForClientToClose()
+        } test: { client async throws in
+            let stream = client.stream("a")
+            var lines = stream.lines.makeAsyncIterator()
+            #expect(try await lines.next() == "1")
+            stream.task.cancel()
+            var count = 0
+            let error = try await streamFailure { while try await lines.next() != nil { count += 1 } }
+            #expect(error.kind == .cancelled && count < 64)
+
+            let other = client.stream("a")
+            var values = other.decodeLines(Int.self).makeAsyncIterator()
+            #expect(try await values.next() == 1)
+            other.task.cancel()
+            #expect(try await streamFailure { _ = try await values.next() }.kind == .cancelled)
+
+            let third = client.stream("a")
+            var bytes = third.bytes.makeAsyncIterator()
+            _ = try await bytes.next()
+            third.task.cancel()
+            var read = 0
+            let end = try await streamFailure { while try await bytes.next() != nil { read += 1 } }
+            #expect(end.kind == .cancelled && read <= 4_096)
         }
     }
 
