@@ -34,7 +34,7 @@ let package = Package(
         .library(name: "TernXML", targets: ["TernXML"]),
     ],
     targets: [
-        .target(name: "CTernFiles"),
+        .target(name: "CTernFiles", dependencies: [.target(name: "CTernLoop", condition: .when(platforms: [.linux]))]),
         .target(name: "CTernIDN", linkerSettings: [.linkedLibrary("idn2", .when(platforms: [.linux]))]),
         .target(
             name: "CTernZ",
@@ -215,10 +215,17 @@ let package = Package(
             dependencies: ["Tern", "TernHTTPCache", "TernImages", "TernTesting", "TernViewModels"],
             swiftSettings: settings
         ),
+        // The program of the tests about signals that would end a process.
+        .executableTarget(
+            name: "EngineChild",
+            dependencies: ["Tern"],
+            path: "Tests/EngineChild",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "WireTests",
             dependencies: [
-                "CTernTestHTTP2", "CTernTestTLS", "Tern", "TernConcurrency", "TernHTTPCache", "TernStreaming",
+                "CTernTestHTTP2", "CTernTestTLS", "EngineChild", "Tern", "TernConcurrency", "TernHTTPCache", "TernStreaming",
                 "TernTesting",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
@@ -231,7 +238,7 @@ let package = Package(
 if Context.environment["TERN_URLSESSION"] == "1" {
     let names: Set = [
         "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernSQLite", "CTernTestHTTP2",
-        "CTernTestTLS", "CTernZ", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache",
+        "CTernTestTLS", "CTernZ", "EngineChild", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache",
         "TernStreaming", "TernTesting", "TernTests", "WireTests",
     ]
     package.targets.removeAll { !names.contains($0.name) }

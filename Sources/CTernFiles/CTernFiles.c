@@ -2,6 +2,7 @@
 #include "CTernFiles.h"
 
 #if defined(__linux__)
+#include "CTernPipeSignal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -67,7 +68,11 @@ bool tern_open_pipe(int *read_end, int *write_end, int capacity) {
 }
 
 int64_t tern_move_bytes(int from, int to, size_t count) {
-    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    struct tern_pipe_signal before;
+    if (!tern_pipe_signal_hold(&before)) { return -1; }
+    int64_t moved = splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    tern_pipe_signal_release(&before);
+    return moved;
 }
 #else
 // An empty translation unit on other systems.

@@ -4,11 +4,9 @@
 #if defined(__linux__)
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
-#include <time.h>
 
 int tern_loop_control(int epoll, int operation, int fd, uint32_t events, uint64_t data) {
     struct epoll_event event = { .events = events, .data = { .u64 = data } };
@@ -23,22 +21,12 @@ void tern_loop_keep_heap(void) {
 }
 
 int64_t tern_loop_send_file(int socket, int file, int64_t offset, int64_t count) {
-    // sendfile has no MSG_NOSIGNAL. The signal goes to the thread that wrote, so it is blocked here and taken back, unless
-    // one was pending before.
-    sigset_t pipe, before, pending;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    if (pthread_sigmask(SIG_BLOCK, &pipe, &before) != 0) { return -1; }
-    sigpending(&pending);
+    // sendfile has no MSG_NOSIGNAL.
+    struct tern_pipe_signal before;
+    if (!tern_pipe_signal_hold(&before)) { return -1; }
     off_t position = offset;
     int64_t sent = sendfile(socket, file, &position, (size_t)count);
-    int code = errno;
-    if (sent < 0 && code == EPIPE && !sigismember(&pending, SIGPIPE)) {
-        struct timespec none = { 0 };
-        while (sigtimedwait(&pipe, NULL, &none) < 0 && errno == EINTR) {}
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = code;
+    tern_pipe_signal_release(&before);
     return sent;
 }
 

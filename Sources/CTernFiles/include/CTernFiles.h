@@ -33,7 +33,7 @@ bool tern_open_pipe(int *read_end, int *write_end, int capacity);
 
 /// Moves up to `count` bytes from one descriptor to another, of which at least one is a pipe, without copying them through the
 /// memory of the process. Returns the number of bytes, 0 at the end, or −1 with errno: EAGAIN if nothing can be moved now, EINVAL
-/// if the system cannot move bytes between these descriptors.
+/// if the system cannot move bytes between these descriptors. A pipe that has no reader raises no SIGPIPE.
 int64_t tern_move_bytes(int from, int to, size_t count);
 
 #endif

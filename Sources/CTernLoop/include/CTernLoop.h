@@ -2,6 +2,8 @@
 #ifndef CTERNLOOP_H
 #define CTERNLOOP_H
 
+#include "CTernPipeSignal.h"
+
 #if defined(__linux__)
 
 #include <stdint.h>
@@ -23,7 +25,7 @@ void tern_loop_name_thread(const char *name);
 void tern_loop_keep_heap(void);
 
 /// Sends up to `count` bytes of `file`, from `offset` on, over `socket`. Returns the number of bytes, 0 at the end of the
-/// file, or −1 with errno. A socket that was closed raises no SIGPIPE.
+/// file, or −1 with errno. A socket that was closed raises no SIGPIPE, also if the peer closes it after the first bytes.
 int64_t tern_loop_send_file(int socket, int file, int64_t offset, int64_t count);
 
 /// Returns the calling thread's CPU time in user mode, in microseconds.

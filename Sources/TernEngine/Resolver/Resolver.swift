@@ -99,6 +99,15 @@ package final class Resolver: Sendable {
 
     // MARK: - Threads
 
+    /// Blocks SIGPIPE in the calling thread, which ends with the resolver's work. The C library writes to a name server over TCP
+    /// without a flag against it, so that a server that ends the connection would end the process.
+    private static func blockPipeSignal() {
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe sigaddset(&signals, SIGPIPE)
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+
     private func startThread() {
         let retained = unsafe Unmanaged.passRetained(self)
         var thread = pthread_t()
@@ -123,6 +132,7 @@ package final class Resolver: Sendable {
     }
 
     private func work() {
+        Self.blockPipeSignal()
         var next = table.withLock { $0.next() }
         while true {
             switch next {

@@ -9,6 +9,10 @@ import Glibc
 import Musl
 #endif
 
+private func disconnect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>) -> Int32 {
+    unsafe connect(descriptor, address, socklen_t(MemoryLayout<sockaddr>.size))
+}
+
 // Inside `Listener`, `accept` is its own method.
 private func acceptNext(_ descriptor: Int32) -> Int32 { accept(descriptor, nil, nil) }
 
@@ -102,6 +106,49 @@ private func option(_ name: Int32, level: Int32, of descriptor: Int32) -> Int32 
     return value
 }
 
+/// Runs a function with SIGPIPE blocked, and returns whether the signal is pending in this thread afterwards.
+private func pendingAfter<Result>(_ body: () -> Result) -> (isPending: Bool, result: Result) {
+    var (pipe, before, pending) = (sigset_t(), sigset_t(), sigset_t())
+    unsafe sigemptyset(&pipe)
+    unsafe sigaddset(&pipe, SIGPIPE)
+    unsafe pthread_sigmask(SIG_BLOCK, &pipe, &before)
+    let result = body()
+    unsafe sigpending(&pending)
+    let isPending = unsafe sigismember(&pending, SIGPIPE) == 1
+    var none = timespec()
+    if isPending { _ = unsafe sigtimedwait(&pipe, nil, &none) }
+    unsafe pthread_sigmask(SIG_SETMASK, &before, nil)
+    return (isPending, result)
+}
+
+/// A thread that ends a connection by a reset once its peer cannot send more: the number of bytes that wait no longer grows.
+private final class ResettingThread {
+    private var thread = pthread_t()
+
+    init(_ socket: Int32) throws {
+        let argument = unsafe UnsafeMutableRawPointer(bitPattern: Int(socket) + 1)
+        let code = unsafe pthread_create(
+            &thread, nil,
+            { argument in
+                let socket = Int32(truncatingIfNeeded: Int(bitPattern: argument) - 1)
+                var (last, count): (Int32, Int32) = (-1, 0)
+                while count == 0 || count != last {
+                    last = count
+                    usleep(20_000)
+                    _ = unsafe ioctl(socket, UInt(FIONREAD), &count)
+                }
+                // Connecting to no address resets the connection, and keeps the descriptor.
+                var address = sockaddr()
+                address.sa_family = sa_family_t(AF_UNSPEC)
+                _ = unsafe disconnect(socket, &address)
+                return nil
+            }, unsafe argument)
+        try #require(code == 0)
+    }
+
+    func join() { pthread_join(thread, nil) }
+}
+
 @Suite(.timeLimit(.minutes(1))) struct SocketTests {
     @Test func socketsAreNonBlockingAndHaveTheirOptions() throws {
         let address = try #require(SocketAddress(numeric: "127.0.0.1", port: 1))
@@ -193,6 +240,48 @@ private func option(_ name: Int32, level: Int32, of descriptor: Int32) -> Int32 
         var pending = sigset_t()
         unsafe sigpending(&pending)
         #expect(unsafe sigismember(&pending, SIGPIPE) == 0)
+    }
+
+    /// A file that the peer takes in part before it closes the connection. The system then returns the number of bytes, and raises
+    /// the signal as well.
+    @Test func aFileThatIsSentInPartRaisesNoSignal() throws {
+        let connection = try Connection()
+        let path = "/tmp/tern-engine-\(getpid())-file"
+        let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        defer { Socket.close(descriptor) }
+        unsafe unlink(path)
+        try #require(ftruncate(descriptor, 64 << 20) == 0)
+        let owner = Marker()
+        // A reset after the peer's end is EPIPE, which raises the signal.
+        Socket.endSending(connection.server)
+        try wait(for: Int16(POLLIN), on: connection.client)
+        let flags = fcntl(connection.client, F_GETFL)
+        try #require(fcntl(connection.client, F_SETFL, flags & ~O_NONBLOCK) == 0)
+        // The peer's end closes while the blocking call waits for room.
+        let closer = try ResettingThread(connection.server)
+        let (isPending, result) = pendingAfter {
+            Socket.send(connection.client, from: BodyFile(descriptor, at: 0, count: 64 << 20, owner: owner))
+        }
+        closer.join()
+        guard case .bytes(let count) = result else {
+            Issue.record("\(result)")
+            return
+        }
+        #expect(count > 0)
+        #expect(!isPending)
+    }
+
+    @Test func aSignalThatWasPendingBeforeStaysPending() throws {
+        let connection = try Connection()
+        let descriptor = unsafe open("/proc/self/exe", O_RDONLY | O_CLOEXEC)
+        defer { Socket.close(descriptor) }
+        let owner = Marker()
+        let (isPending, result) = pendingAfter {
+            pthread_kill(pthread_self(), SIGPIPE)
+            return Socket.send(connection.client, from: BodyFile(descriptor, at: 0, count: 3, owner: owner))
+        }
+        #expect(result == .bytes(3))
+        #expect(isPending)
     }
 
     @Test func aPortWithoutAListenerRefuses() throws {

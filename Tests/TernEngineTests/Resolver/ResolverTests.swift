@@ -1,5 +1,6 @@
 #if os(Linux)
 import Dispatch
+import Glibc
 import Synchronization
 import Testing
 
@@ -45,6 +46,19 @@ extension Resolver {
 
 @Suite(.timeLimit(.minutes(1))) struct ResolverTests {
     private static let addresses = [SocketAddress.ipv4(0x0A00_0001, port: 80)]
+
+    /// The C library writes to name servers over TCP without a flag against the signal.
+    @Test func theThreadsOfTheResolverBlockSIGPIPE() async {
+        let resolver = Resolver(
+            linger: .zero, now: { 0 },
+            resolve: { _ in
+                var mask = sigset_t()
+                unsafe pthread_sigmask(SIG_BLOCK, nil, &mask)
+                let isBlocked = unsafe sigismember(&mask, SIGPIPE) == 1
+                return isBlocked ? .success([.ipv4(0x0A00_0001, port: 0)]) : .failure(EngineError(.dns, "not blocked"))
+            })
+        #expect(await resolver.answer(for: "a.example") == .success(Self.addresses))
+    }
 
     @Test func anAnswerHasThePortAndIsKeptForAMinute() async {
         let names = FakeNames()
