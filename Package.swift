@@ -48,7 +48,11 @@ let package = Package(
                 .linkedLibrary($0, .when(platforms: [.linux]))
             }
         ),
-        .target(name: "TernConcurrency", swiftSettings: settings),
+        .target(
+            name: "TernConcurrency",
+            dependencies: [.target(name: "CTernLoop", condition: .when(platforms: [.linux]))],
+            swiftSettings: settings
+        ),
         // The engine for Linux.
         .target(
             name: "CTernOpenSSL",
@@ -225,7 +229,8 @@ let package = Package(
         .testTarget(
             name: "WireTests",
             dependencies: [
-                "CTernTestHTTP2", "CTernTestTLS", "EngineChild", "Tern", "TernConcurrency", "TernHTTPCache", "TernStreaming",
+                "CTernTestHTTP2", "CTernTestTLS", "EngineChild", "Tern", "TernConcurrency", "TernHTTPCache",
+                "TernStreaming",
                 "TernTesting",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],

@@ -1,7 +1,3 @@
-#if os(Linux)
-import Dispatch
-#endif
-
 extension Clock {
     /// Sleeps like `sleep(until:tolerance:)`, also while the process has no free file descriptor.
     ///
@@ -46,7 +42,7 @@ package final class SleepThread: Sendable {
     private static let longestWait = Duration.seconds(60)
 
     private let queue = Lock(SleepQueue<Waiter<End>>())
-    private let signal = DispatchSemaphore(value: 0)
+    private let signal = MonotonicSemaphore()
     private let idleTimeout: Duration
 
     /// - Parameter idleTimeout: The time for which the thread waits for another sleeper before it ends.
@@ -95,8 +91,8 @@ package final class SleepThread: Sendable {
             case .idleTimeout: wait = idleTimeout
             case .deadline(let deadline): wait = min(ContinuousClock.now.duration(to: deadline), Self.longestWait)
             }
-            let result = signal.wait(timeout: .now() + .nanoseconds(Int(clamping: wait.wholeNanoseconds)))
-            isIdle = next == .idleTimeout && result == .timedOut
+            let hasSignal = signal.wait(for: wait)
+            isIdle = next == .idleTimeout && !hasSignal
         }
     }
 }

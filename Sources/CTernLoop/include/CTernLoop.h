@@ -3,6 +3,7 @@
 #define CTERNLOOP_H
 
 #include "CTernPipeSignal.h"
+#include "CTernSemaphore.h"
 
 #if defined(__linux__)
 

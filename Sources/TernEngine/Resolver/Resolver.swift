@@ -1,5 +1,4 @@
 #if os(Linux)
-import Dispatch
 import Synchronization
 import TernConcurrency
 
@@ -26,7 +25,7 @@ package final class Resolver: Sendable {
     private let table: Lock<ResolverTable<LookUp>>
     /// The number of look-ups so far.
     private let count = Atomic<UInt64>(0)
-    private let signal = DispatchSemaphore(value: 0)
+    private let signal = MonotonicSemaphore()
     private let linger: Duration
     private let now: @Sendable () -> UInt64
     private let resolve: Function
@@ -145,9 +144,8 @@ package final class Resolver: Sendable {
                 }
                 next = table.withLock { $0.next() }
             case .wait:
-                let time = DispatchTime.now() + .nanoseconds(Int(clamping: linger.wholeNanoseconds))
-                let isTimeout = signal.wait(timeout: time) == .timedOut
-                next = table.withLock { isTimeout ? $0.nextAfterTimeout() : $0.next() }
+                let hasSignal = signal.wait(for: linger)
+                next = table.withLock { hasSignal ? $0.next() : $0.nextAfterTimeout() }
             case .end:
                 return
             }
