@@ -123,6 +123,9 @@ struct ProxyReplyParser {
         let name = String(decoding: line[..<colon].map(lowercased), as: UTF8.self)
         let value = trimmed(line[(colon + 1)...])
         switch name {
+        // A tunnel begins after the head, whatever these fields say (RFC 9110 §9.3.6).
+        case "content-length" where 200...299 ~= reply.status, "transfer-encoding" where 200...299 ~= reply.status:
+            break
         case "proxy-authenticate":
             reply.challenges.append(Array(value))
         case "content-length":

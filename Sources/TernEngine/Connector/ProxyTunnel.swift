@@ -112,7 +112,6 @@ package struct ProxyTunnel: Sendable {
 
     private mutating func take(_ reply: ProxyReply, rest: Int) -> ProxyAction {
         if 200...299 ~= reply.status {
-            // The fields that state a body mean nothing here (RFC 9110 §9.3.6).
             return rest == 0 ? end(with: .established) : fail(Self.leftover)
         }
         let refusal = "it answered with status \(reply.status)"

@@ -77,6 +77,8 @@ import Testing
         "HTTP/1.1 299 \u{FF}\r\nServer: x\r\nEmpty:\r\n\r\n",
         "HTTP/1.1 204 No Content\nVia: y\n\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: none\r\nTransfer-Encoding: x, y\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\nContent-Length: 99999999999999999999\r\n\r\n",
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\tagain\r\n\r\n",
     ]
