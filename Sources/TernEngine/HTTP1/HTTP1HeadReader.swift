@@ -19,7 +19,9 @@ import Darwin
         /// The line before is the status line, or no trailer has come.
         case start
         case field
-        /// A field that determines the end or the coding of the body, or the use of the connection.
+        /// A field that determines the use of the connection.
+        case options
+        /// A field that determines the end of the body.
         case framing
         /// A trailer field that is not kept.
         case dropped
@@ -30,6 +32,8 @@ import Darwin
     }
 
     private let limits: HeadLimits
+    /// A Boolean value that indicates whether the request asks for a tunnel.
+    private let isConnect: Bool
     private(set) var summary = HTTP1HeadSummary()
     /// The lines so far, in the form that `ReceivedHead` has.
     private var output: [UInt8] = []
@@ -42,7 +46,10 @@ import Darwin
     private var previousLine = LineKind.statusLine
     private var isTrailer = false
 
-    init(limits: HeadLimits) { self.limits = limits }
+    init(limits: HeadLimits, isConnect: Bool = false) {
+        self.limits = limits
+        self.isConnect = isConnect
+    }
 
     /// Takes the lines of the head, with the empty line after them.
     mutating func takeOutput() -> [UInt8] {
@@ -219,7 +226,11 @@ import Darwin
             return previousLine == .dropped ? .dropped : .kept
         }
         let value = (colon &+ 1)..<line.upperBound
-        if try unsafe summary.note(base, name: line.lowerBound..<colon, value: value) { previousLine = .framing }
+        switch try unsafe summary.note(base, name: line.lowerBound..<colon, value: value) {
+        case .allowed: break
+        case .endsConnection: previousLine = .options
+        case .refused: previousLine = .framing
+        }
         return .kept
     }
 
@@ -243,18 +254,20 @@ import Darwin
         guard HTTPBytes.isDigit(first), HTTPBytes.isDigit(second), HTTPBytes.isDigit(third), first != UInt8(ascii: "0")
         else { throw .statusLine }
         summary.status = Int(first &- 0x30) * 100 + Int(second &- 0x30) * 10 + Int(third &- 0x30)
+        summary.beginsTunnel = isConnect && first == UInt8(ascii: "2")
         let reason = line.lowerBound + index + 3
         guard reason == line.upperBound || byte(index + 3) == 0x20 else { throw .statusLine }
         guard unsafe HTTPBytes.firstControl(base, in: reason..<line.upperBound) == nil else { throw .statusLine }
     }
 
-    private func takeFold(_ base: UnsafeRawPointer, _ line: Range<Int>) throws(HTTP1Violation) -> Effect {
+    private mutating func takeFold(_ base: UnsafeRawPointer, _ line: Range<Int>) throws(HTTP1Violation) -> Effect {
         switch previousLine {
         case .statusLine, .start: throw .firstFieldIsFolded
         case .framing: throw .framingFieldIsFolded
-        case .field, .dropped: break
+        case .field, .options, .dropped: break
         }
         try unsafe checkText(base, line)
+        if previousLine == .options { summary.takeFoldedOptions() }
         return previousLine == .dropped ? .dropped : .folded
     }
 

@@ -2,6 +2,9 @@
 @safe struct HTTP1HeadSummary: Sendable {
     var status = 0
     var isHTTP10 = false
+    /// A Boolean value that indicates whether the head ends the message, because a tunnel begins after it. Fields that frame a body
+    /// are then ignored, whatever their value (RFC 9110 §9.3.6).
+    var beginsTunnel = false
     private(set) var contentLength: Int64?
     private(set) var hasTransferEncoding = false
     private(set) var isChunked = false
@@ -13,36 +16,54 @@
     private(set) var keepsAlive = false
     private(set) var setsCookies = false
     private(set) var isEncoded = false
+    /// The promise of Keep-Alive fields about the connection.
+    private(set) var keepAlive = HTTP1KeepAlive()
 
     /// A Boolean value that indicates whether the head announces a body of at least one byte, or of unknown length.
     var statesBody: Bool { hasTransferEncoding || (contentLength ?? 0) > 0 }
 
-    /// Notes a field, and returns whether it may not be folded. The length of the name tells most fields apart.
+    /// How a field may be folded. A fold is replaced by a blank (RFC 9112 §5.2).
+    enum Folding {
+        case allowed
+        /// The fold is replaced, and the connection carries no further request: the parts of the value are read one by one.
+        case endsConnection
+        /// The field frames the body, so that two recipients could see its end at different places.
+        case refused
+    }
+
+    /// Notes a field. The length of the name tells most fields apart.
     @unsafe @inline(__always)
     mutating func note(
         _ base: UnsafeRawPointer, name: Range<Int>, value: Range<Int>
-    ) throws(HTTP1Violation) -> Bool {
+    ) throws(HTTP1Violation) -> Folding {
         switch name.count {
         case 10:
             if unsafe HTTPBytes.equals(base, in: name, to: "connection") {
                 unsafe takeConnection(base, value)
-                return true
+                return .endsConnection
             } else if unsafe HTTPBytes.equals(base, in: name, to: "set-cookie") {
                 setsCookies = true
+            } else if unsafe HTTPBytes.equals(base, in: name, to: "keep-alive") {
+                unsafe keepAlive.take(base, value)
+                return .endsConnection
             }
         case 14 where unsafe HTTPBytes.equals(base, in: name, to: "content-length"):
+            if beginsTunnel { return .allowed }
             try unsafe takeLength(base, value)
-            return true
+            return .refused
         case 16 where unsafe HTTPBytes.equals(base, in: name, to: "content-encoding"):
             isEncoded = true
-            return true
         case 17 where unsafe HTTPBytes.equals(base, in: name, to: "transfer-encoding"):
+            if beginsTunnel { return .allowed }
             unsafe takeTransferEncoding(base, value)
-            return true
+            return .refused
         default: break
         }
-        return false
+        return .allowed
     }
+
+    /// Notes that a field with options of the connection is folded.
+    mutating func takeFoldedOptions() { asksToClose = true }
 
     private mutating func takeConnection(_ base: UnsafeRawPointer, _ value: Range<Int>) {
         var position = value.lowerBound

@@ -68,13 +68,15 @@
     /// A Boolean value that indicates whether the connection may carry another request after `.end`: the version and
     /// Connection allow it (RFC 9112 §9.3), and the end of the response is certain. Valid from `.head` on.
     package private(set) var isReusable = false
+    /// The promise of the response about its connection. Valid from `.head` on.
+    var keepAlive: HTTP1KeepAlive { reader.summary.keepAlive }
 
     package init() {}
 
     /// Prepares for the response to a request.
     package mutating func begin(_ request: Request) {
         self.request = request
-        reader = HTTP1HeadReader(limits: request.limits)
+        reader = HTTP1HeadReader(limits: request.limits, isConnect: request.isConnect)
         state = .head
         interims = 0
         interimStatesBody = false

@@ -54,7 +54,7 @@ enum HTTP1Violation: Error, Sendable, Equatable {
             "the response's status line names no version of HTTP that was asked for (RFC 9112 §2.3)"
         case .firstFieldIsFolded: "the response's first header field begins with a blank (RFC 9112 §2.2)"
         case .framingFieldIsFolded:
-            "a field that tells how the body is framed or encoded is folded (RFC 9112 §5.2)"
+            "the response's Content-Length or Transfer-Encoding is folded, which a server must not do (RFC 9112 §5.2)"
         case .notAField:
             "a line of the response's header or trailer is not a name, a colon and a value (RFC 9112 §5.1)"
         case .bareCarriageReturn:

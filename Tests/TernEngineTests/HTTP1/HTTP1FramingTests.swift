@@ -115,11 +115,21 @@ import Testing
         #expect(result.end == .complete(isReusable: isReusable) && result.head?.contentLength == length)
     }
 
-    @Test(arguments: ["200 Connected", "200 OK\r\nContent-Length: 5", "299 X\r\nTransfer-Encoding: chunked"])
+    @Test(arguments: [
+        "200 Connected", "200 OK\r\nContent-Length: 5", "299 X\r\nTransfer-Encoding: chunked",
+        "200 OK\r\nContent-Length: x", "200 OK\r\nContent-Length: 1\r\nContent-Length: 2",
+        "200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked", "200 OK\r\nContent-Length:\r\n 5",
+    ])
     func aTunnelBeginsAfterTheHead(rest: String) {
         let text = "HTTP/1.1 \(rest)\r\n\r\n"
         let result = parse(text + "\u{16}\u{3}", request: .test(isConnect: true))
         #expect(result.end == .upgraded && result.consumed == text.utf8.count && result.head != nil)
+    }
+
+    @Test(arguments: ["407 X\r\nContent-Length: x", "407 X\r\nContent-Length: 1\r\nContent-Length: 2"])
+    func theFramingOfARefusedTunnelIsChecked(rest: String) {
+        let result = parse("HTTP/1.1 \(rest)\r\n\r\n", request: .test(isConnect: true))
+        #expect(result.error?.reason.contains("not one number") == true)
     }
 
     @Test func aRefusedTunnelHasABody() {

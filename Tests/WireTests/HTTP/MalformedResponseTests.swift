@@ -65,7 +65,6 @@ struct MalformedResponseTests {
         "HTTP/1.1 200 OK\r\nContent-Length:\r\n 5\r\n\r\nfirst",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n chunked\r\n\r\n5\r\nfirst\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n , x\r\n\r\n5\r\nfirst\r\n0\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n , gzip\r\nContent-Length: 5\r\n\r\nfirst",
         // Two contradictory lengths.
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nfirst",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n0\r\n\r\n",

@@ -45,6 +45,10 @@ struct WireParsingTests {
             Answer(
                 "bare line feeds and a folded line",
                 "HTTP/1.1 200\nX-Twice:one\nX-Folded: a\n b\nX-Twice: \t two \t\ncontent-length: 23\n\n", plain),
+            Answer(
+                "a folded coding",
+                "HTTP/1.1 200 OK\r\n\(fields)Content-Encoding:\r\n gzip\r\nContent-Length: 43\r\n\r\n",
+                Compressed.gzip),
         ]
     }
 
