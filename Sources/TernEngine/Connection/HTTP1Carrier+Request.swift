@@ -8,11 +8,11 @@ extension HTTP1Carrier {
     private static let filePieceSize = 1 << 20
 
     func start(_ exchange: HTTPExchange) {
-        if mustLookBeforeUse(by: exchange), stream.hasStrayInput() {
-            // Bytes that arrive before the request can only belong to an answer that nobody asked for, and an end means
-            // that the request would be lost. Nothing was sent, so the exchange goes to another connection. The system
-            // is asked each time: the loop can have polled the socket before the bytes arrived, or serve other sockets
-            // first.
+        if context.now >= usableUntil || mustLookBeforeUse(by: exchange) && stream.hasStrayInput() {
+            // The server has announced that it closes the connection about now. Bytes that arrive before the request can
+            // only belong to an answer that nobody asked for, and an end means that the request would be lost. Nothing
+            // was sent, so the exchange goes to another connection. The system is asked each time: the loop can have
+            // polled the socket before the bytes arrived, or serve other sockets first.
             closeIdle()
             return pool.returned(exchange)
         }

@@ -44,6 +44,8 @@ final class HTTP1Carrier: ExchangeCarrier {
     private var willReadAtTurnEnd = false
     /// nil until a body waits for 100.
     private var continueTimer: LoopTimer?
+    /// The time from which the idle connection is not used any more, by the promise of the server.
+    private(set) var usableUntil = UInt64.max
 
     init(
         _ id: ConnectionPool.ConnectionID, over stream: ByteStream, opening: ConnectionInfo.Opening,
@@ -237,6 +239,7 @@ final class HTTP1Carrier: ExchangeCarrier {
         // Bytes of the request that the socket has not taken cannot be taken back.
         let isReusable = isReusable && outputOffset == output.count && isWriting
         if isReusable {
+            usableUntil = connection.usableTime.map { context.now > .max - $0 ? .max : context.now + $0 } ?? .max
             pool.finished(self, isReusable: true)
             // The pool may have started the next exchange, or closed the connection.
             if self.exchange == nil { updateEvents() }

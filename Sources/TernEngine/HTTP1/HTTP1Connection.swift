@@ -69,6 +69,11 @@
     /// request on a reused connection. The server may have sent it before it received the request, which can then be
     /// repeated if it is idempotent (RFC 9110 §15.5.9).
     package private(set) var isLateTimeout = false
+    /// The time in nanoseconds for which the idle connection may be used: the server's promise (`Keep-Alive: timeout`) without its
+    /// last second, in which the server can close it while a request is on its way. nil without a promise.
+    package private(set) var usableTime: UInt64?
+    /// The number of further requests that the server takes, by its promise (`Keep-Alive: max`); nil without one.
+    private var requestsLeft: UInt64?
 
     package init() {}
 
@@ -209,10 +214,25 @@
     }
 
     private mutating func end(hasLeftOver: Bool) -> Event {
-        let isReusable = parser.isReusable && sending == .complete && !asksToClose && !hasLeftOver
+        takePromise()
+        let isReusable =
+            parser.isReusable && sending == .complete && !asksToClose && !hasLeftOver && requestsLeft != 0
+            && usableTime != 0
         if sending != .complete { sending = .stopped }
         state = isReusable ? .idle : .closed
         return .end(isReusable: isReusable)
+    }
+}
+
+extension HTTP1Connection {
+    /// Notes what the server has promised about the connection. A promise stays until the next one. Requests count down.
+    private mutating func takePromise() {
+        let promise = parser.keepAlive
+        requestsLeft = promise.requests ?? requestsLeft.map { $0 > 0 ? $0 - 1 : 0 }
+        if let timeout = promise.timeout {
+            let (time, isTooLarge) = (max(timeout, 1) - 1).multipliedReportingOverflow(by: 1_000_000_000)
+            usableTime = isTooLarge ? .max : time
+        }
     }
 }
 

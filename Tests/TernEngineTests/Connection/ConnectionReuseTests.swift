@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import TernConcurrency
 import Testing
 
 @testable import TernEngine
@@ -42,6 +43,47 @@ import Testing
         #expect(second.text == "/second")
         #expect(server.accepted == 1)
         #expect(server.failures == [])
+    }
+
+    @Test func aConnectionIsNotUsedBeyondThePromisedRequests() async throws {
+        let server = try ScriptedServer(
+            { connection in
+                try connection.answer(fields: "Keep-Alive: timeout=60, max=1\r\n")
+                try connection.answer()
+                try connection.waitForEnd()
+            }, { try $0.answer() })
+        defer { server.stop() }
+        let harness = try WireHarness()
+        for path in ["/first", "/second", "/third"] {
+            #expect(await harness.start(path, to: Endpoint(server)).outcome().status == 200)
+        }
+        #expect(server.accepted == 2)
+        #expect(server.failures == [])
+    }
+
+    /// The server closes a connection when its promise ends: a request in the last second can be lost.
+    @Test func aConnectionIsNotUsedInTheLastSecondOfItsPromise() async throws {
+        let gate = Gate()
+        let server = try ScriptedServer(
+            { connection in
+                try connection.answer(fields: "Keep-Alive: timeout=2\r\n")
+                try connection.answer()
+                // The client closes it instead of sending a request.
+                gate.open()
+                try connection.waitForEnd()
+            }, { try $0.answer() })
+        defer { server.stop() }
+        let harness = try WireHarness()
+        #expect(await harness.start("/first", to: Endpoint(server)).outcome().status == 200)
+        #expect(await harness.start("/second", to: Endpoint(server)).outcome().status == 200)
+        try gate.wait()
+        #expect(server.accepted == 1)
+        // The time of the promise, without its last second, has to pass.
+        #expect(!MonotonicSemaphore().wait(for: .milliseconds(1_050)))
+        let last = harness.start("/third", to: Endpoint(server))
+        #expect(await last.outcome().status == 200)
+        #expect(server.accepted == 2)
+        #expect(server.requests.map(\.count) == [2, 1])
     }
 
     /// It opens at once, and the first request on it has not waited in a pool: it may have been processed.

@@ -261,6 +261,38 @@ import Testing
         guard case .failure = feed(&connection, "HTTP/1.1 101 S\r\n\r\n").0 else { return #expect(Bool(false)) }
     }
 
+    /// The fields of a response, the nanoseconds for which the connection may be idle, and whether it may be used at all.
+    @Test(
+        arguments: [
+            ("", nil, true), ("Keep-Alive: timeout=5", 4_000_000_000, true),
+            ("keep-alive:TimeOut = 5 ,x", 4_000_000_000, true),
+            ("Keep-Alive: timeout=5\r\nKeep-Alive: timeout=3", 2_000_000_000, true),
+            ("Keep-Alive: timeout=1", 0, false), ("Keep-Alive: timeout=0", 0, false),
+            ("Keep-Alive: timeout=99999999999999999999999", .max, true), ("Keep-Alive: timeout=-5", nil, true),
+            ("Keep-Alive: timeout=, max=", nil, true), ("Keep-Alive: timeout=5s, 300", nil, true),
+            ("Keep-Alive: max=0", nil, false), ("Keep-Alive: max=1, timeout=2", 1_000_000_000, true),
+            ("Connection: close\r\nKeep-Alive: timeout=5", 4_000_000_000, false),
+        ] as [(String, UInt64?, Bool)])
+    func thePromiseOfTheServerLimitsTheUseOfTheConnection(fields: String, time: UInt64?, isReusable: Bool) throws {
+        var connection = HTTP1Connection()
+        connection.start(try request())
+        let lines = fields.isEmpty ? "" : fields + "\r\n"
+        let end = feed(&connection, "HTTP/1.1 200 OK\r\n\(lines)Content-Length: 2\r\n\r\nok").0
+        #expect(end == .end(isReusable: isReusable))
+        #expect(connection.usableTime == time)
+    }
+
+    @Test func thePromisedRequestsAreCounted() throws {
+        var connection = HTTP1Connection()
+        connection.start(try request())
+        let promise = "HTTP/1.1 200 OK\r\nKeep-Alive: max=2\r\nContent-Length: 2\r\n\r\nok"
+        #expect(feed(&connection, promise).0 == .end(isReusable: true))
+        connection.start(try request())
+        #expect(feed(&connection, Self.ok).0 == .end(isReusable: true))
+        connection.start(try request())
+        #expect(feed(&connection, Self.ok).0 == .end(isReusable: false))
+    }
+
     @Test func aTunnelHandsTheConnectionOver() throws {
         var connection = HTTP1Connection()
         connection.start(try request("CONNECT"))
