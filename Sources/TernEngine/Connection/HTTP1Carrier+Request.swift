@@ -43,6 +43,7 @@ extension HTTP1Carrier {
         connection.start(
             request, wasWaiting: !exchange.startsAtOpening,
             continueDeadline: deadline.overflow ? .max : deadline.partialValue)
+        watchPath()
         isStarved = false
         hasMoreBody = connection.sending == .open
         if case .waits(let deadline) = connection.sending { scheduleContinueTimer(at: deadline) }

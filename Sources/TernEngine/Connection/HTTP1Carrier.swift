@@ -44,6 +44,10 @@ final class HTTP1Carrier: ExchangeCarrier {
     private var willReadAtTurnEnd = false
     /// nil until a body waits for 100.
     private var continueTimer: LoopTimer?
+    private var liveness: HTTP1Liveness
+    /// The timer of the looks at a silent path. It stays from exchange to exchange, and is cancelled when the loop is about to sleep
+    /// without one: to move it with each exchange would cost more.
+    private lazy var livenessTimer = LoopTimer(self)
     /// The time from which the idle connection is not used any more, by the promise of the server.
     private(set) var usableUntil = UInt64.max
 
@@ -57,6 +61,7 @@ final class HTTP1Carrier: ExchangeCarrier {
         info = ConnectionInfo(opening, version: .http11)
         self.pool = pool
         self.context = context
+        liveness = HTTP1Liveness(pool.settings.path)
         stream.setHandler(self)
         stream.watch(.readable, self)
         // Bytes can have arrived with the end of the server's handshake.
@@ -228,6 +233,33 @@ final class HTTP1Carrier: ExchangeCarrier {
         ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)
     }
 
+    // MARK: Silence
+
+    func watchPath() {
+        let look = liveness.started(at: context.now)
+        livenessTimer.isNeeded = true
+        if livenessTimer.deadline == .max { context.schedule(livenessTimer, at: look) }
+    }
+
+    private func checkPath() {
+        guard exchange != nil, !connection.mustClose, let path = Socket.path(of: stream.descriptor) else { return }
+        switch liveness.look(at: context.now, path) {
+        case .wait(let time): context.schedule(livenessTimer, at: time)
+        case .probe(let time):
+            Socket.probe(stream.descriptor, .frequent)
+            context.schedule(livenessTimer, at: time)
+        case .close:
+            // Bytes that arrived before are delivered first, also to a reader that pauses.
+            guard wantsInput, !Socket.hasInput(stream.descriptor) else {
+                context.schedule(livenessTimer, at: context.now + pool.settings.path.interval)
+                if wantsInput { read() }
+                return
+            }
+            let reason = "the server's system no longer answers, although a response is due"
+            fail(EngineError(.connectionLost, reason, code: ETIMEDOUT))
+        }
+    }
+
     // MARK: The end
 
     private func finish(isReusable: Bool) {
@@ -239,6 +271,8 @@ final class HTTP1Carrier: ExchangeCarrier {
         // Bytes of the request that the socket has not taken cannot be taken back.
         let isReusable = isReusable && outputOffset == output.count && isWriting
         if isReusable {
+            if liveness.rested() { Socket.probe(stream.descriptor, .seldom) }
+            context.cancelBeforeSleep(livenessTimer)
             usableUntil = connection.usableTime.map { context.now > .max - $0 ? .max : context.now + $0 } ?? .max
             pool.finished(self, isReusable: true)
             // The pool may have started the next exchange, or closed the connection.
@@ -259,6 +293,8 @@ final class HTTP1Carrier: ExchangeCarrier {
         }
         self.exchange = nil
         exchange.connection = nil
+        context.cancel(livenessTimer)
+        if liveness.rested() { Socket.probe(stream.descriptor, .seldom) }
         connection.close()
         let upgraded = unsafe UpgradedConnection(over: stream, received: Array(rest), context: context, carrier: self)
         self.upgraded = upgraded
@@ -298,6 +334,7 @@ final class HTTP1Carrier: ExchangeCarrier {
 
     func close() {
         cancelContinueTimer()
+        context.cancel(livenessTimer)
         connection.close()
         if let upgraded {
             self.upgraded = nil
@@ -321,6 +358,7 @@ extension HTTP1Carrier: SocketHandler, TimerHandler, TurnEndHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
+        if timer === livenessTimer { return checkPath() }
         if connection.checkDeadline(now: context.now) { continueBody() }
     }
 

@@ -73,6 +73,8 @@ package final class LoopConnections {
         let resumption = TLSResumption()
         /// The limits for the silence of connections over HTTP/2.
         var liveness = HTTP2Liveness.Limits()
+        /// The limits for the silence of connections over HTTP/1 that owe an answer.
+        var path = HTTP1Liveness.Limits()
 
         package init() {}
     }

@@ -52,9 +52,7 @@ package enum Socket {
             // A socket without these options still works.
             _ = set(TCP_NODELAY, level: Int32(IPPROTO_TCP), to: 1, on: descriptor)
             _ = set(SO_KEEPALIVE, level: SOL_SOCKET, to: 1, on: descriptor)
-            _ = set(TCP_KEEPIDLE, level: Int32(IPPROTO_TCP), to: 60, on: descriptor)
-            _ = set(TCP_KEEPINTVL, level: Int32(IPPROTO_TCP), to: 15, on: descriptor)
-            _ = set(TCP_KEEPCNT, level: Int32(IPPROTO_TCP), to: 4, on: descriptor)
+            probe(descriptor, Probing.seldom)
         }
         return descriptor
     }
@@ -177,6 +175,42 @@ package enum Socket {
     package static func unacknowledgedCount(of descriptor: Int32) -> Int {
         var count: Int32 = 0
         return unsafe ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+    }
+
+    // MARK: - Probes
+
+    /// How the system probes a silent peer.
+    package struct Probing: Sendable {
+        /// The silence before the first probe, in seconds.
+        let silence: Int32
+        /// The time between two probes, in seconds.
+        let interval: Int32
+        /// The number of probes without an answer after which the connection fails.
+        let count: Int32
+
+        /// The probes of each connection.
+        package static let seldom = Probing(silence: 60, interval: 15, count: 4)
+        /// The probes of a connection whose peer is silent although it owes an answer.
+        package static let frequent = Probing(silence: 5, interval: 3, count: 4)
+    }
+
+    /// Sets how the system probes a silent peer. Without effect on a socket that is not of TCP.
+    package static func probe(_ descriptor: Int32, _ probing: Probing) {
+        _ = set(TCP_KEEPINTVL, level: Int32(IPPROTO_TCP), to: probing.interval, on: descriptor)
+        _ = set(TCP_KEEPCNT, level: Int32(IPPROTO_TCP), to: probing.count, on: descriptor)
+        // Last, because it starts the timer of the next probe.
+        _ = set(TCP_KEEPIDLE, level: Int32(IPPROTO_TCP), to: probing.silence, on: descriptor)
+    }
+
+    /// Returns the state of the path to the peer; nil for a socket that is not of TCP.
+    package static func path(of descriptor: Int32) -> PathState? {
+        var info = tcp_info()
+        var length = socklen_t(MemoryLayout<tcp_info>.size)
+        guard unsafe getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &info, &length) == 0 else { return nil }
+        let milliseconds = min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv)
+        return PathState(
+            silence: UInt64(milliseconds) * 1_000_000, retransmissions: Int(info.tcpi_retransmits),
+            unansweredProbes: Int(info.tcpi_probes))
     }
 
     // MARK: - Options

@@ -99,7 +99,7 @@ final class WireHarness: Sendable {
 
     init(
         connectionsPerOrigin: Int = 6, connections: Int = 64, headLimit: Int = 256 << 10,
-        liveness: HTTP2Liveness.Limits = .init(),
+        liveness: HTTP2Liveness.Limits = .init(), path: HTTP1Liveness.Limits = .init(),
         connectionsBeforeSpread: Int? = nil,
         handshakeTurn: UInt64? = nil,
         others: @escaping @Sendable (_ client: UInt64, _ settings: LoopConnections.Settings) -> [any ConnectionLoop] = {
@@ -114,6 +114,7 @@ final class WireHarness: Sendable {
                 idleLifetime: 60_000_000_000, isNewestFirst: false, authorizeProxy: { _, _ in authorize })
             settings.connection.headLimit = headLimit
             settings.connection.liveness = liveness
+            settings.connection.path = path
             if let handshakeTurn { settings.handshakeTurn = handshakeTurn }
             if let connectionsBeforeSpread { settings.connectionsBeforeSpread = connectionsBeforeSpread }
             return PoolClient(settings, context: context, id: id, others: others(id, settings.connection))

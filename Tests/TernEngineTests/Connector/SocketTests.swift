@@ -191,6 +191,24 @@ private final class ResettingThread {
         #expect(receiveByte(on: connection.client) == .wouldBlock)
     }
 
+    @Test func theProbesOfASocketAreSet() throws {
+        let connection = try Connection()
+        Socket.probe(connection.client, .frequent)
+        #expect(option(TCP_KEEPIDLE, level: Int32(IPPROTO_TCP), of: connection.client) == 5)
+        #expect(option(TCP_KEEPINTVL, level: Int32(IPPROTO_TCP), of: connection.client) == 3)
+        #expect(option(TCP_KEEPCNT, level: Int32(IPPROTO_TCP), of: connection.client) == 4)
+        Socket.probe(connection.client, .seldom)
+        #expect(option(TCP_KEEPIDLE, level: Int32(IPPROTO_TCP), of: connection.client) == 60)
+    }
+
+    @Test func thePathOfASocketIsKnown() throws {
+        let connection = try Connection()
+        let path = try #require(Socket.path(of: connection.client))
+        #expect(path.retransmissions == 0 && path.unansweredProbes == 0)
+        #expect(path.silence < 60_000_000_000)
+        #expect(Socket.path(of: -1) == nil)
+    }
+
     @Test func aFullSocketTakesNoMoreBytes() throws {
         let connection = try Connection()
         let bytes = [UInt8](repeating: 7, count: 1 << 20)

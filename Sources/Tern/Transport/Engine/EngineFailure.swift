@@ -2,6 +2,12 @@
 import TernConcurrency
 import TernEngine
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
 /// The failures of the engine as those of an attempt.
 extension EngineTransfer {
     private var host: String { "\(transfer.request.target.host):\(transfer.request.target.port)" }
@@ -27,6 +33,9 @@ extension EngineTransfer {
             return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
         case .connectionLost where head != nil:
             let reason = "the connection to \(host) was lost after \(receivedText): \(error.reason)"
+            return TransferFailure(.connectionLost, reason)
+        case .connectionLost where error.code == ETIMEDOUT:
+            let reason = "the connection to \(host) was lost; the server may have acted: \(error.reason)"
             return TransferFailure(.connectionLost, reason)
         case .connectionLost:
             let reason = "\(host) closed the connection without a response; the server may have acted: \(error.reason)"
