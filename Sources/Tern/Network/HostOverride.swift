@@ -8,43 +8,48 @@ import Darwin
 
 /// The addresses to use for a host in place of its resolved addresses.
 enum HostOverride {
-    /// Returns the addresses by `host:port`. A host without a port gets both ports of HTTP.
+    /// Returns the addresses by the canonical `host`, which stands for all of its ports, or by `host:port`.
     static func addresses(_ hosts: [String: [String]]) -> [String: [String]] {
         var result: [String: [String]] = [:]
         for (host, addresses) in hosts {
             // Invalid hosts are a `problem`, which prevents every request.
-            for key in keys(host) ?? [] { result[key] = addresses }
+            if let key = key(host) { result[key] = addresses }
         }
         return result
+    }
+
+    /// Returns what belongs to a port of a host: the entry with the port, else that of the host; nil without either.
+    static func entry<Value>(of host: String, port: UInt16, in entries: [String: Value]) -> Value? {
+        entries.isEmpty ? nil : entries["\(host):\(port)"] ?? entries[host]
     }
 
     static func problem(_ hosts: [String: [String]]) -> String? {
         var seen: Set<String> = []
         for (host, addresses) in hosts {
             let written = host.printable(limit: 80)
-            guard let keys = keys(host) else {
+            guard let key = key(host) else {
                 return "\"\(written)\" is not a valid host or host:port (hostAddresses)"
             }
             if addresses.isEmpty { return "there is no address for the host \(written)" }
             if let wrong = addresses.first(where: { !IPAddress.isValid($0) }) {
                 return "\"\(wrong.printable(limit: 80))\" is not an IP address (hostAddresses for \(written))"
             }
-            for key in keys where !seen.insert(key).inserted { return "addresses for \(key) are given twice" }
+            guard seen.insert(key).inserted else { return "addresses for \(key) are given twice" }
         }
         return nil
     }
 
-    /// Returns `host:port` with the canonical host for each port that the key names; nil for a key that names no host.
-    /// An IPv6 address needs no look-up.
-    private static func keys(_ host: String) -> [String]? {
+    /// Returns the canonical host, with the port if the key names one; nil for a key that names no host. An IPv6 address needs
+    /// no look-up.
+    private static func key(_ host: String) -> String? {
         let colon = host.lastIndex(of: ":")
         let name = colon.map { String(host[..<$0]) } ?? host
         let port = colon.map { host[host.index(after: $0)...] }
         // The reason of the error is not needed, because the message quotes the key.
         guard let canonical = try? CanonicalHost(name), !canonical.text.contains(":") else { return nil }
-        guard let port else { return ["80", "443"].map { "\(canonical):\($0)" } }
+        guard let port else { return canonical.text }
         guard port.utf8.allSatisfy(\.isASCIIDigit), let number = UInt16(port) else { return nil }
-        return ["\(canonical):\(number)"]
+        return "\(canonical):\(number)"
     }
 }
 

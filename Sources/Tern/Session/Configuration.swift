@@ -80,8 +80,8 @@ extension Session {
         /// The proxies. By default those of the environment (`http_proxy`, `https_proxy`, `all_proxy`, `no_proxy`), read once
         /// per process.
         public var proxies = Proxies.environment
-        /// The addresses of hosts, used instead of resolving their names. The key is a host, for the ports 80 and 443, or
-        /// `host:port`. Certificates are still checked for the name. Empty by default. Supported on Linux only.
+        /// The addresses of hosts, used instead of resolving their names. The key is a host, for all of its ports, or `host:port`,
+        /// which has precedence. Certificates are still checked for the name. Empty by default. Supported on Linux only.
         public var hostAddresses: [String: [String]] = [:]
         /// The local endpoint of connections. By default, the system chooses it. Supported on Linux only.
         public var localEndpoint = LocalEndpoint.any

@@ -52,6 +52,19 @@ struct HostTests {
         #expect(text == "xn--bcher-kva.test:\(server.port)")
     }
 
+    /// A host without a port stands for all of its ports. One with the port has precedence.
+    @Test func theAddressesOfAHostApplyToEveryPort() async throws {
+        let server = try LoopbackServer(handler: Self.hello)
+        defer { server.stop() }
+        let hosts = ["a.test": ["127.0.0.1"], "b.test": ["192.0.2.1"], "b.test:\(server.port)": ["127.0.0.1"]]
+        let session = Session(configuration: .test { $0.hostAddresses = hosts })
+        for host in ["a.test", "b.test"] {
+            let request = try Request(.get, "http://\(host):\(server.port)/")
+            let text = try await session.response(for: request, decode: .string).value
+            #expect(text == "\(host):\(server.port)")
+        }
+    }
+
     @Test func redirectCanNameAHostInUTF8() async throws {
         let target = try LoopbackServer(handler: Self.hello)
         defer { target.stop() }

@@ -78,12 +78,13 @@ struct DestinationCache {
         }
         // A Unix socket replaces every host and every proxy.
         let proxy = request.unixSocketPath == nil ? settings.proxies.proxy(for: target) : nil
+        let addresses = HostOverride.entry(of: target.host, port: port, in: settings.addresses)
         return Destination(
             origin: target.origin, host: target.host, port: port, authority: authority,
             trust: policy, allowsHTTP2: settings.allowsHTTP2 && !request.avoidsHTTP2,
             assumesHTTP2: settings.usesHTTP2WithoutTLS, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
-            addresses: settings.addresses["\(target.host):\(port)"], unixSocketPath: request.unixSocketPath,
+            addresses: addresses?.map { $0.with(port: port) }, unixSocketPath: request.unixSocketPath,
             localEndpoint: settings.localEndpoint, isForUpgrade: request.upgrade != nil)
     }
 }

@@ -130,11 +130,9 @@ struct ConnectionSettings: Sendable {
         authorities = configuration.authorities
         proxies = ProxySelector(configuration.proxies)
         // The addresses are numeric: any other is a `problem`, which prevents every request.
-        addresses = Dictionary(
-            uniqueKeysWithValues: HostOverride.addresses(configuration.hostAddresses).map { key, texts in
-                let port = key.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
-                return (key, texts.compactMap { SocketAddress(numeric: $0, port: port) })
-            })
+        addresses = HostOverride.addresses(configuration.hostAddresses).mapValues { texts in
+            texts.compactMap { SocketAddress(numeric: $0, port: 0) }
+        }
         localEndpoint =
             switch configuration.localEndpoint {
             case .any: .any
