@@ -63,36 +63,58 @@ extension Proxy: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: ["kind": kind, "host": host, "port": port]) }
 }
 
-/// The hosts that are reached without the proxy, by the rules that most tools share.
+/// The hosts that are reached without the proxy, by the rules that most tools share. Documentation/Reachability.md compares them.
 struct ProxyExceptions: Sendable, Equatable {
     /// One entry of the list.
-    enum Entry: Sendable, Equatable {
-        case all
-        /// A name, and every name below it. A leading dot makes no difference.
-        case domain(String)
-        case address(String)
-        /// The addresses whose first `bits` bits equal those of these bytes.
-        case network([UInt8], bits: Int)
+    struct Entry: Sendable, Equatable {
+        /// The hosts that an entry names.
+        enum Hosts: Sendable, Equatable {
+            case all
+            /// A name, and every name below it. A leading dot makes no difference.
+            case domain(String)
+            case address(String)
+            /// The addresses whose first `bits` bits equal those of these bytes.
+            case network([UInt8], bits: Int)
+        }
 
-        /// Parses an entry; nil for a text that names no host.
+        let hosts: Hosts
+        /// The only port that the entry covers; nil for all ports.
+        var port: UInt16?
+
+        /// Parses an entry; nil for a text that names no host, or has a port that is not one.
         init?(_ text: String) {
             if text == "*" {
-                self = .all
+                hosts = .all
                 return
             }
             if let slash = text.firstIndex(of: "/") {
                 guard let network = Self.network(text[..<slash], text[text.index(after: slash)...]) else { return nil }
-                self = network
+                hosts = network
                 return
             }
+            guard let (name, port) = Self.split(text) else { return nil }
+            self.port = port
             // The reason of the error is not needed.
-            guard let host = try? CanonicalHost(text.hasPrefix(".") ? String(text.dropFirst()) : text) else {
+            guard let host = try? CanonicalHost(String(name.hasPrefix(".") ? name.dropFirst() : name)) else {
                 return nil
             }
-            self = host.isAddress ? .address(host.text) : .domain(host.text)
+            hosts = host.isAddress ? .address(host.text) : .domain(host.text)
         }
 
-        private static func network(_ address: Substring, _ length: Substring) -> Entry? {
+        /// Splits a port off. An address of IPv6 with a port stands in brackets. A colon without a port after it means none.
+        private static func split(_ text: String) -> (name: Substring, port: UInt16?)? {
+            let afterBracket = text.lastIndex(of: "]").map { text[text.index(after: $0)...] }
+            let rest = afterBracket ?? text[...]
+            guard let colon = rest.firstIndex(of: ":") else { return (text[...], nil) }
+            // Several colons without brackets are an address.
+            if afterBracket == nil, rest[rest.index(after: colon)...].contains(":") { return (text[...], nil) }
+            let digits = rest[rest.index(after: colon)...]
+            if digits.isEmpty { return (text[..<colon], nil) }
+            guard digits.utf8.allSatisfy(\.isASCIIDigit), let port = UInt16(digits), port > 0 else { return nil }
+            return (text[..<colon], port)
+        }
+
+        private static func network(_ address: Substring, _ length: Substring) -> Hosts? {
             let inner = address.hasPrefix("[") && address.hasSuffix("]") ? address.dropFirst().dropLast() : address
             // Requires four whole numbers, because tools read `10/8` and `10.0/8` differently.
             guard let bytes = ProxyExceptions.bytes(of: inner), length.utf8.allSatisfy(\.isASCIIDigit),
@@ -113,11 +135,14 @@ struct ProxyExceptions: Sendable, Equatable {
     }
 
     /// Returns whether a host in its canonical form is reached without the proxy.
-    func contain(_ host: String) -> Bool {
+    ///
+    /// - Parameter port: The port of the request, also where the URL leaves it out.
+    func contain(_ host: String, port: UInt16) -> Bool {
         if entries.isEmpty { return false }
         let bytes = Self.bytes(of: host.prefix { $0 != "%" })
         return entries.contains { entry in
-            switch entry {
+            guard entry.port == nil || entry.port == port else { return false }
+            return switch entry.hosts {
             case .all: true
             case .domain(let name): CookieMatching.host(host, isWithin: name)
             case .address(let address): host == address

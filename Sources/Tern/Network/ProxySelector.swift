@@ -68,7 +68,9 @@ struct ProxySelector: Sendable, Equatable {
 
     /// Returns the proxy for a request; nil for none.
     func proxy(for target: Target) -> ProxyAddress? {
-        guard let proxy = target.isSecure ? https : http, !exceptions.contain(target.host) else { return nil }
+        guard let proxy = target.isSecure ? https : http,
+            !exceptions.contain(target.host, port: UInt16(clamping: target.port))
+        else { return nil }
         return proxy
     }
 

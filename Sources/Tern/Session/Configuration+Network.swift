@@ -6,7 +6,8 @@ extension Session.Configuration {
         /// No proxies, regardless of the environment.
         case none
         /// One proxy for all requests, except to the hosts in `except`: names such as `example.com`, which include
-        /// every name below them, addresses, networks such as `10.0.0.0/8`, or `*` for all hosts.
+        /// every name below them, addresses, networks such as `10.0.0.0/8`, or `*` for all hosts. A name or an address
+        /// with a port, such as `example.com:8080` or `[::1]:8080`, excepts that port alone (Linux).
         case only(Proxy, except: [String] = [])
         /// One proxy for http and another for https; nil connects directly.
         case schemes(http: Proxy?, https: Proxy?, except: [String] = [])

@@ -159,12 +159,13 @@ struct NamedHostTests {
         #expect(HostOverride.problem(hosts) == nil)
         #expect(
             HostOverride.addresses(hosts) == [
-                "127.0.0.1:8080": ["::1"], "xn--bcher-kva.example:80": ["192.0.2.7"],
-                "xn--bcher-kva.example:443": ["192.0.2.7"],
+                "127.0.0.1:8080": ["::1"], "xn--bcher-kva.example": ["192.0.2.7"],
             ])
-        for twice in ["a.example.", "A.example", "a.example:443"] {
+        for twice in ["a.example.", "A.example"] {
             #expect(HostOverride.problem(["a.example": ["192.0.2.7"], twice: ["192.0.2.8"]]) != nil)
         }
+        #expect(HostOverride.problem(["a.example:443": ["192.0.2.7"], "A.example:0443": ["192.0.2.8"]]) != nil)
+        #expect(HostOverride.problem(["a.example": ["192.0.2.7"], "a.example:443": ["192.0.2.8"]]) == nil)
         for wrong in ["a b", "h:", "h:-1", "h:x", "[::1]:80", "::1", "xn--a", ""] {
             #expect(HostOverride.problem([wrong: ["192.0.2.7"]]) != nil, "\(wrong)")
         }
@@ -184,12 +185,13 @@ struct NamedHostTests {
     func exceptionsOfAProxyAreMatched(entry: String, inside: [String], outside: [String]) {
         let exceptions = ProxyExceptions([entry])
         #expect(ProxyExceptions.Entry(entry) != nil)
-        for host in inside { #expect(exceptions.contain(host), "\(host)") }
-        for host in outside { #expect(!exceptions.contain(host), "\(host)") }
+        for host in inside { #expect(exceptions.contain(host, port: 80), "\(host)") }
+        for host in outside { #expect(!exceptions.contain(host, port: 80), "\(host)") }
     }
 
     @Test(arguments: [
-        "", "*.example.com", "a b", "10/8", "10.0.0.0/33", "10.0.0.0/x", "10.0.0.0/", "a/8", "::/129", "h:80",
+        "", "*.example.com", "a b", "10/8", "10.0.0.0/33", "10.0.0.0/x", "10.0.0.0/", "a/8", "::/129", "h:0",
+        "h:65536", "h:x", "h:-1", "*:80", "10.0.0.0/8:80", "[::1]:x", ":80", "[::1",
     ])
     func invalidProxyExceptionsAreRefused(entry: String) {
         #expect(ProxyExceptions.Entry(entry) == nil)
@@ -197,13 +199,51 @@ struct NamedHostTests {
         configuration.proxies = .only(Proxy(.http, host: "p.example", port: 1), except: [entry])
         #expect(configuration.problem?.kind == .invalidRequest)
         // Other programs write the environment: a value that no tool understands excepts nothing.
-        #expect(ProxyExceptions(list: "\(entry), a.example").contain("a.example"))
+        #expect(ProxyExceptions(list: "\(entry), a.example").contain("a.example", port: 80))
+    }
+
+    /// Each row of the table in Documentation/Reachability.md: an entry, the requests that it excepts, and others.
+    @Test(arguments: [
+        ("example.com", ["http://example.com/", "https://a.example.com:8443/"], ["http://notexample.com/"]),
+        (".example.com", ["http://example.com/", "http://a.example.com/"], ["http://notexample.com/"]),
+        ("*.example.com", [], ["http://example.com/", "http://a.example.com/"]),
+        (
+            "example.com:8080", ["http://example.com:8080/", "https://a.example.com:8080/"],
+            ["http://example.com/", "http://example.com:80800/", "http://a.example:8080/"]
+        ),
+        ("example.com:80", ["http://example.com/", "http://example.com:80/"], ["https://example.com/"]),
+        ("example.com:", ["http://example.com/", "http://example.com:8080/"], ["http://example.org/"]),
+        ("127.0.0.1", ["http://127.0.0.1/", "http://127.0.0.1:8080/"], ["http://127.0.0.2/", "http://localhost/"]),
+        ("127.0.0.1:8080", ["http://127.0.0.1:8080/", "http://127.1:8080/"], ["http://127.0.0.1/"]),
+        ("::1", ["http://[::1]/", "http://[::1]:8080/"], ["http://[::2]/"]),
+        ("[::1]", ["http://[::1]/", "http://[::1]:8080/"], ["http://[::2]/"]),
+        ("[::1]:8080", ["http://[::1]:8080/", "http://[0::1]:8080/"], ["http://[::1]/", "http://[::2]:8080/"]),
+        ("10.0.0.0/8", ["http://10.1.2.3/", "http://10.1.2.3:8080/"], ["http://11.0.0.1/"]),
+        ("*", ["http://example.com/", "https://[::1]:8080/"], []),
+        ("", [], ["http://localhost/", "http://127.0.0.1/"]),
+    ])
+    func entriesOfNoProxyCoverTheRequestsOfTheirRow(entry: String, direct: [String], proxied: [String]) throws {
+        #if os(Linux)
+        let environment = ProxySelector(environment: ["all_proxy": "http://p.example:1", "NO_PROXY": "x.y:1,\(entry)"])
+        for url in direct { #expect(environment.proxy(for: try Target(absolute: url)) == nil, "\(url)") }
+        for url in proxied {
+            // A port that does not exist is no request.
+            guard let target = try? Target(absolute: url) else { continue }
+            #expect(environment.proxy(for: target) != nil, "\(url)")
+        }
+        guard ProxyExceptions.Entry(entry) != nil else { return }
+        let proxy = Proxy(.http, host: "p.example", port: 1)
+        let given = ProxySelector(.only(proxy, except: [entry]))
+        for url in direct { #expect(given.proxy(for: try Target(absolute: url)) == nil, "\(url)") }
+        #endif
     }
 
     @Test func exceptionsAreSeparatedByCommasAndBlanks() {
         let exceptions = ProxyExceptions(list: "a.example,,b.example  .c.example\t127.0.0.1,")
-        for host in ["a.example", "b.example", "x.c.example", "127.0.0.1"] { #expect(exceptions.contain(host)) }
-        #expect(!exceptions.contain("d.example") && !ProxyExceptions(list: "").contain("a"))
+        for host in ["a.example", "b.example", "x.c.example", "127.0.0.1"] {
+            #expect(exceptions.contain(host, port: 1))
+        }
+        #expect(!exceptions.contain("d.example", port: 1) && !ProxyExceptions(list: "").contain("a", port: 1))
     }
 
     @Test func fixedCredentialsApplyToTheCanonicalOrigin() async throws {

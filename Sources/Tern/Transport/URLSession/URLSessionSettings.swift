@@ -79,6 +79,9 @@ struct URLSessionSettings: Sendable {
         if !configuration.hostAddresses.isEmpty {
             throw TransferFailure(.unsupported, "URLSession resolves names by itself: hostAddresses has no effect")
         }
+        if configuration.givenExceptions.contains(where: { ProxyExceptions.Entry($0)?.port != nil }) {
+            throw TransferFailure(.unsupported, "URLSession excepts hosts from its proxies with all of their ports")
+        }
         if configuration.localEndpoint != .any {
             throw TransferFailure(.unsupported, "URLSession chooses the local endpoint by itself")
         }
