@@ -484,6 +484,9 @@ final class PreparedRequest: Sendable {
             return "a \(request.method) request cannot have a body (RFC 9110 §9.3)"
         }
         if let problem = request.body.problem { return problem }
+        if request.body.isNone, let stated = headers.values(for: "Content-Length").first, Int64(stated) != 0 {
+            return "Content-Length says \(stated.printable(limit: 80)) bytes and there is no body (RFC 9110 §8.6)"
+        }
         if request.body.hasTrailers, headers.contains("Content-Length") {
             return "trailers follow only a body that is sent chunked: leave out Content-Length (RFC 9112 §7.1)"
         }
@@ -498,6 +501,9 @@ final class PreparedRequest: Sendable {
         for value in headers.values(for: "Content-Length") where !isLength(value) {
             return "Content-Length is no number of bytes (RFC 9110 §8.6): \(value.printable(limit: 80))"
         }
+        if Set(headers.values(for: "Content-Length").map { Int64($0) }).count > 1 {
+            return "the request has two different Content-Length fields (RFC 9112 §6.3)"
+        }
         if headers.contains("Transfer-Encoding") {
             return "Transfer-Encoding is set by Tern: give the body as a stream without a length"
         }
@@ -510,7 +516,7 @@ final class PreparedRequest: Sendable {
     }
 
     /// The Content-Length that the caller wrote.
-    var statedLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
+    var statedLength: Int64? { headers.values(for: "Content-Length").first.flatMap { Int64($0) } }
 }
 
 extension PreparedRequest: CustomReflectable {

@@ -42,6 +42,51 @@ struct CallerInputTests {
         }
     }
 
+    /// One behavior for all kinds of calls: a length other than that of the body is refused before anything is sent, and one that
+    /// is right is sent once.
+    @Test(arguments: ["5", "1", "9223372036854775807"])
+    func aContentLengthWithoutABodyIsRefused(length: String) async throws {
+        let headers: Headers = ["Content-Length": length]
+        let calls: [@Sendable (Client) async throws -> Void] = [
+            { client in _ = try await client.get("/", headers: headers) as Data },
+            { client in _ = try await client.head("/", headers: headers) },
+            { client in _ = try await client.delete("/", headers: headers) as Data },
+            { client in _ = try await client.post("/", headers: headers) as Data },
+            { client in _ = try await client.get("/", headers: headers, as: String.self) },
+            { client in _ = try await client.task(.get, "/", headers: headers).value as Data },
+            { client in _ = try await client.get("/") { $0.headers["Content-Length"] = length } as Data },
+            { client in
+                let request = try client.request(.post, "/", headers: headers)
+                _ = try await client.session.response(for: request) as Response<Data>
+            },
+        ]
+        try await withServer(Self.text) { server, client in
+            for (number, call) in calls.enumerated() {
+                let error = try await failure { try await call(client) }
+                #expect(error.kind == .invalidRequest, "call \(number): \(error)")
+                #expect(error.reason.contains("Content-Length says \(length) bytes and there is no body"), "\(number)")
+            }
+            #expect(server.counts.requestsReceived == 0)
+            for method in [Request.Method.get, .post] {
+                _ = try await client.task(method, "/", headers: ["Content-Length": "0"]).value as Data
+            }
+            #expect(server.counts.requestsReceived == 2)
+        }
+    }
+
+    @Test func twoContentLengthsAreRefused() async throws {
+        var headers = Headers()
+        headers.append(name: "Content-Length", value: "1")
+        headers.append(name: "Content-Length", value: "2")
+        try await withServer(Self.text) { [headers] server, client in
+            for method in [Request.Method.get, .post] {
+                let error = try await failure { try await client.task(method, "/", headers: headers).value as Data }
+                #expect(error.kind == .invalidRequest && error.reason.contains("two different"), "\(error)")
+            }
+            #expect(server.counts.requestsReceived == 0)
+        }
+    }
+
     @Test func lengthsOfAFormThatOverflowAreRefused() async throws {
         var form = MultipartForm()
         for name in ["a", "b"] { form.append(Self.chunks, length: .max, named: name) }
