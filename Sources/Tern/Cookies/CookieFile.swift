@@ -118,12 +118,17 @@ final class CookieFile: Sendable {
     /// Writes a new file beside the old one and syncs it to the disk before it replaces the old one.
     private func replace(with data: Data) throws(FileFailure) {
         let temporary = "\(path).\(getpid()).tmp"
-        try system.remove(temporary)  // A process with the same number can have left one.
+        // The failure is that of saving: nobody asked for the temporary file, whose name would mislead.
+        do throws(FileFailure) {
+            try system.remove(temporary)  // A process with the same number can have left one.
+        } catch {
+            throw FileFailure("save", path, code: error.code)
+        }
         let mask = S_IRUSR | S_IWUSR
         let descriptor = unsafe temporary.withCString {
             unsafe open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mask)
         }
-        guard descriptor >= 0 else { throw FileFailure("open", temporary, code: errno) }
+        guard descriptor >= 0 else { throw FileFailure("save", path, code: errno) }
         do throws(FileFailure) {
             try system.write(data, to: descriptor)
             if fsync(descriptor) != 0 { throw FileFailure("sync", temporary, code: errno) }

@@ -221,6 +221,20 @@ struct CookieStoreTests {
         }
     }
 
+    /// The name of a temporary file, for which nobody asked, would mislead.
+    @Test(arguments: ["/dev/null/cookies.json", "/proc/tern-no-folder/cookies.json"])
+    func aFailureToSaveNamesTheFileOfTheStore(path: String) async throws {
+        let store = try makeStore(file: path)
+        store.store(["a=1; max-age=60"], from: try Target(absolute: "https://a.example/"))
+        do {
+            try await store.save()
+            Issue.record("the store was saved")
+        } catch {
+            #expect("\(error)".contains("save \(path)"), "\(error)")
+            #expect(!"\(error)".contains(".tmp"))
+        }
+    }
+
     @Test func expiredCookieIsNotReadBack() async throws {
         try await inFolder { path in
             let store = try makeStore(file: path)
