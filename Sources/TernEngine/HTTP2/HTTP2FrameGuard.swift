@@ -57,6 +57,7 @@ struct HTTP2FrameGuard {
     private var length = 0
     private var type: UInt8 = 0
     private var flags: UInt8 = 0
+    private var stream: UInt32 = 0
     /// The number of bytes of the payload that are still to come.
     private var remaining = 0
     /// A Boolean value that indicates whether no frame has begun.
@@ -102,10 +103,12 @@ struct HTTP2FrameGuard {
             case 0...2: length = length << 8 | Int(byte)
             case 3: type = byte
             case 4: flags = byte
-            default: break
+            default: stream = stream << 8 | UInt32(byte)
             }
-            // The type and the flags decide, so a frame is refused at its flags in every split of the input.
+            // The type and the flags decide, so a frame is refused at its flags in every split of the input. One for a stream
+            // that is not there is refused at the end of its header.
             if position == 4, let refusal = refusalOfFrame() { return Verdict(accepted: index, refusal: refusal) }
+            if position == 8, let refusal = refusalOfStream() { return Verdict(accepted: index, refusal: refusal) }
             index += 1
             position += 1
             if position == 9 {
@@ -164,11 +167,26 @@ struct HTTP2FrameGuard {
             return Refusal(
                 code: .protocolError,
                 error: .malformed("the server pushed a response although the client forbids it (RFC 9113 §8.4)"))
+        case 0x10:
+            return Refusal(
+                code: .protocolError,
+                error: .malformed("the server sent PRIORITY_UPDATE, which is for clients (RFC 9218 §7.1)"))
         case 0x8:
             return windows.spend() ? nil : Self.flood("WINDOW_UPDATE")
         default:
             return control.spend() ? nil : Self.flood("PING, SETTINGS or other control")
         }
+    }
+
+    /// Returns the reason why the connection ends because of the stream of a frame; nil without one. nghttp2 checks the other
+    /// frames; it does not look at PRIORITY, because the client states that it does not use the priorities of RFC 7540.
+    private mutating func refusalOfStream() -> Refusal? {
+        // The highest bit is reserved, and ignored (RFC 9113 §4.1).
+        let isConnection = stream & 0x7FFF_FFFF == 0
+        stream = 0
+        guard type == 0x2, isConnection else { return nil }
+        return Refusal(
+            code: .protocolError, error: .malformed("the server sent PRIORITY for stream 0 (RFC 9113 §6.3)"))
     }
 
     private mutating func refusalOfBlock() -> Refusal? {

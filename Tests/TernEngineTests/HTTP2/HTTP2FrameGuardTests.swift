@@ -31,6 +31,27 @@ import Testing
         #expect(refusal.error.reason.contains(name))
     }
 
+    /// RFC 9113 §6.3 and RFC 9218 §7.1. The highest bit of a stream's number is reserved.
+    @Test(arguments: [
+        (UInt8(0x2), UInt32(0), true), (0x2, 0x8000_0000, true), (0x2, 1, false), (0x2, 0x100, false),
+        (0x10, 0, true), (0x10, 1, true), (0x6, 0, false),
+    ])
+    func aPriorityThatNoServerMaySendIsRefused(_ type: UInt8, stream: UInt32, isRefused: Bool) {
+        let number = [24, 16, 8, 0].map { UInt8(stream >> $0 & 0xFF) }
+        let frame = [0, 0, 5, type, 0] + number + [0, 0, 0, 1, 15]
+        // The frame before it has another stream.
+        let bytes = header(3, length: 4) + frame
+        for split in 0...bytes.count {
+            var guardian = HTTP2FrameGuard(headLimit: 1_000)
+            let verdicts = [bytes.prefix(split), bytes.dropFirst(split)].map { part in
+                unsafe Array(part).withUnsafeBytes { unsafe guardian.scan($0, at: 0) }
+            }
+            let refusals = verdicts.compactMap(\.refusal)
+            #expect(refusals.isEmpty == !isRefused)
+            #expect(refusals.allSatisfy { $0.code == .protocolError && $0.error.kind == .malformedResponse })
+        }
+    }
+
     @Test func timeAddsTokensUpToTheBurst() {
         var guardian = HTTP2FrameGuard(headLimit: 1_000)
         #expect(passing(header(6), in: &guardian) == 1_000)
