@@ -227,6 +227,8 @@ static tern_ssl_result meaning(tern_ssl_session *session, int result, int is_han
             }
             return session->final = TERN_SSL_UNCLEAN_END;
         }
+        // OpenSSL has the reason, such as an alert that was read after a write had failed.
+        session->failure.system_error = 0;
         return fail(session, error);
     default:
         return fail(session, error);

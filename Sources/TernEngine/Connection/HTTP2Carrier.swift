@@ -4,6 +4,8 @@
 /// It moves the bytes, and watches the connection for silence; `HTTP2Session` decides what the bytes mean.
 final class HTTP2Carrier: ExchangeCarrier {
     private static let roundsPerEvent = 4
+    /// The maximum number of reads after a failed write.
+    private static let roundsAfterFailure = 1_024
     /// The number of bytes that are taken from the session at a time.
     private static let outputSize = 256 << 10
 
@@ -175,7 +177,7 @@ final class HTTP2Carrier: ExchangeCarrier {
                 outputOffset += count
                 written += count
             case .wouldBlock: return updateEvents()
-            case .failed(let error): return fail(error)
+            case .failed(let error): return failAfterReading(error)
             }
         }
         updateEvents()
@@ -218,6 +220,27 @@ final class HTTP2Carrier: ExchangeCarrier {
                 return actAtTurnEnd()
             }
         }
+    }
+
+    /// Ends the connection after a failed write. A response, GOAWAY or an alert of TLS can wait in the socket, which says more
+    /// than the reset. No byte comes after a reset, so what is read is bounded by the buffer of the socket.
+    private func failAfterReading(_ error: EngineError) {
+        var error = error
+        for _ in 0..<Self.roundsAfterFailure {
+            guard !isClosed, let session else { return }
+            let buffer = unsafe context.receiveBuffer
+            let reading = unsafe stream.read(into: buffer)
+            guard case .bytes(let count) = reading else {
+                if case .failed(let reason) = reading, reason.kind == .tls { error = reason }
+                break
+            }
+            let input = unsafe UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            if let violation = unsafe session.receive(input, at: context.now) {
+                error = violation
+                break
+            }
+        }
+        fail(error)
     }
 
     // MARK: Silence

@@ -46,6 +46,7 @@ final class FrameServer {
 @safe
 final class FrameConnection {
     private let descriptor: Int32
+    private var isOpen = true
     private var input: [UInt8] = []
     /// The number of answers to SETTINGS that `next()` has passed over.
     private var settingsAnswers = 0
@@ -61,7 +62,7 @@ final class FrameConnection {
     }
 
     deinit {
-        Socket.close(descriptor)
+        close()
         unsafe tern_test_inflater_free(inflater)
     }
 
@@ -73,6 +74,20 @@ final class FrameConnection {
     fileprivate static func isReady(_ descriptor: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&entry, 1, 0) == 1
+    }
+
+    /// Ends the connection with a reset.
+    func reset() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        let size = socklen_t(MemoryLayout.size(ofValue: option))
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, size)
+        close()
+    }
+
+    private func close() {
+        guard isOpen else { return }
+        isOpen = false
+        Socket.close(descriptor)
     }
 
     func send(_ frames: TestFrame...) throws { try send(frames.flatMap(\.bytes)) }

@@ -353,6 +353,30 @@ import Testing
         #expect(try connection.next() == nil)
     }
 
+    /// The next request finds the reset, while the answer to the first one has not been read.
+    @Test func aResponseBeforeAResetIsRead() async throws {
+        let server = try FrameServer()
+        let harness = try WireHarness()
+        let first = harness.start(to: Endpoint(server))
+        let connection = try server.connect()
+        let stream = try connection.next(1).stream
+        try connection.readSettingsAnswer()
+        let (busy, goOn) = (ExchangeLog(), Gate())
+        let second = ExchangeLog()
+        let endpoint = Endpoint(server)
+        harness.perform { client in
+            busy.add("busy")
+            try? goOn.wait()
+            client.submit(.init(), to: endpoint, log: second)
+        }
+        await busy.wait(for: "busy")
+        try connection.send(.headers(stream, [(":status", "413")], end: true))
+        connection.reset()
+        goOn.open()
+        #expect(await first.outcome().status == 413)
+        #expect(await second.outcome().error?.kind == .connectionLost)
+    }
+
     @Test func aRefusedStreamWasNotProcessed() async throws {
         let server = try FrameServer()
         let harness = try WireHarness()

@@ -31,6 +31,28 @@ import Testing
         }
     }
 
+    /// A client without a certificate, with one of another authority, and with one that has expired.
+    @Test(arguments: ["certificate required", "unknown ca", "certificate expired"])
+    func theAlertBehindAResetIsRead(alert: String) throws {
+        let root = try TestIdentity.authority()
+        let server = try TestServer(TestIdentity(issuer: root), clientAuthority: root, version: 13)
+        var options = TLSOptions.only(root)
+        let client: TestIdentity? =
+            switch alert {
+            case "unknown ca": try TestIdentity("client", issuer: TestIdentity.authority("other"))
+            case "certificate expired": try TestIdentity("client", issuer: root, start: -7_200, end: -3_600)
+            default: nil
+            }
+        if let client { options.identity = .pem(certificates: client.pem, key: client.key(), password: nil) }
+        let connection = try TestConnection(TLSPolicy(options), server)
+        #expect(connection.handshake() == .done && connection.serverState == -1)
+        connection.closeServerSocket()
+        guard case .failed(let write) = connection.write([1]) else { return #expect(Bool(false)) }
+        #expect(write.kind == .connectionLost)
+        guard case .failed(let error) = connection.read().last else { return #expect(Bool(false)) }
+        #expect(error.kind == .tls && error.reason.contains(alert), "\(error)")
+    }
+
     @Test func anUnreadableIdentityIsAnErrorWithoutItsPassword() throws {
         let client = try TestIdentity("client")
         let other = try TestIdentity("other")
