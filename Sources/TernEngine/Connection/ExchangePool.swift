@@ -141,6 +141,8 @@ package final class ExchangePool {
         lastID += 1
         exchange.id = lastID
         exchange.connection = nil
+        // A paused transfer submits its exchange again.
+        exchange.isConnecting = false
         exchange.usesExtendedConnect = exchange.upgrade != nil && canShareStream(exchange)
         // A stream needs no connection, and therefore no turn.
         if exchange.upgrade == nil || exchange.usesExtendedConnect {
@@ -281,15 +283,16 @@ package final class ExchangePool {
         scheduleIdleTimer()
     }
 
-    /// Starts and stops the time limits for connecting.
+    /// Starts and stops the time limits for connecting. An exchange that has lost one connection to another one meanwhile goes
+    /// on with the time that it has left.
     private func tellClaims() {
         let changes = pool.claimChanges
         pool.claimChanges.removeAll(keepingCapacity: true)
         for change in changes {
             guard let exchange = waiting[change.exchange] else { continue }
-            if change.hasConnection {
+            if pool.connection(for: change.exchange) != nil {
                 exchange.startsConnecting()
-            } else {
+            } else if !pool.waitsToShare(change.exchange) {
                 exchange.stopsConnecting()
             }
         }

@@ -228,7 +228,7 @@ package final class HTTPExchange {
     /// A Boolean value that indicates whether the connection took the exchange when it opened, so that it never waited.
     var startsAtOpening = false
     /// A Boolean value that indicates whether the time limit for connecting runs.
-    private var isConnecting = false
+    var isConnecting = false
     /// The number of new connections that could not be used before anything was sent on them.
     var newConnectionsLost = 0
     /// A Boolean value that indicates whether the receiver wants bytes.
@@ -265,6 +265,7 @@ package final class HTTPExchange {
     package var isConnected: Bool { connection != nil }
 
     func startsConnecting() {
+        guard !isConnecting else { return }
         isConnecting = true
         handler.didStartConnecting()
     }

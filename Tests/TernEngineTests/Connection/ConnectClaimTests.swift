@@ -50,13 +50,33 @@ import Testing
         await accepted.wait(for: "accepted")
         let second = harness.start("/second", to: endpoint)
         harness.perform { client in client.exchange(of: first).map { client.pool.giveUpConnecting($0) } }
-        // The second takes over the attempt, loses it with the end of it, and gets one of its own with a fresh limit.
-        let expected = [
-            "connecting", "stopped", "connecting", "connected http11 new", "head 200", "ended",
-        ]
-        #expect(await second.waitForEnd() == expected)
+        // The second takes over the attempt, loses it with the end of it, and gets one of its own, within the same limit.
+        #expect(await second.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
         #expect(server.requests == [[], ["GET /second HTTP/1.1"]])
         #expect(server.failures == [])
+    }
+
+    @Test func theEndOfAnAttemptLeavesTheLimitsOfThoseThatShareIt() async throws {
+        let identity = try TestIdentity()
+        let accepted = ExchangeLog()
+        let silent: ScriptedServer.Script = { connection in
+            accepted.add("accepted")
+            try connection.waitForEndOfBytes()
+        }
+        let server = try ScriptedServer(tls: try TestServer(identity), silent, silent, silent)
+        defer { server.stop() }
+        let harness = try WireHarness()
+        var endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
+        endpoint.allowsHTTP2 = true
+        let logs = (0..<3).map { harness.start("/\($0)", to: endpoint) }
+        for log in logs { await log.wait(for: "connecting") }
+        await accepted.wait(for: "accepted")
+        harness.perform { client in client.exchange(of: logs[0]).map { client.pool.giveUpConnecting($0) } }
+        await accepted.wait(for: "accepted", count: 2)
+        harness.perform { client in client.exchange(of: logs[1]).map { client.pool.giveUpConnecting($0) } }
+        await accepted.wait(for: "accepted", count: 3)
+        // Each began to connect once, so that its time limit has run since then.
+        #expect(await harness.value { _ in logs.map(\.entries) } == [["connecting"], ["connecting"], ["connecting"]])
     }
 
     @Test func exchangesThatWaitToShareGoOnOverHTTP1() async throws {
