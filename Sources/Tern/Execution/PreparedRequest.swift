@@ -412,7 +412,7 @@ final class PreparedRequest: Sendable {
 
     // MARK: The wire
 
-    /// A Boolean value that indicates whether `makePlainWireRequest(priority:attempt:)` returns the whole request: it has no
+    /// A Boolean value that indicates whether `makePlainWireRequest(priority:onNewConnection:)` returns the whole request: it has no
     /// body, no cookies, no handle and no properties that few requests have.
     var isPlainOnWire: Bool {
         guard extras == nil, !hasHandle, request.hasNoExtras, request.body.isNone else { return false }
@@ -421,18 +421,18 @@ final class PreparedRequest: Sendable {
 
     /// Returns the request for the transport, if `isPlainOnWire`.
     @inline(__always)
-    func makePlainWireRequest(priority: Request.Priority, attempt: Int) -> WireRequest {
+    func makePlainWireRequest(priority: Request.Priority, onNewConnection: Bool) -> WireRequest {
         WireRequest(
             method: request.method, target: request.target, headers: headers,
             delivery: .collected(limit: registry.configuration.maximumBodySize),
             timeouts: registry.configuration.timeouts, headLimit: registry.configuration.maximumHeadSize,
             decompressionLimit: registry.configuration.maximumDecompressedSize, decompresses: decompresses,
-            priority: priority, isDecidedAtHead: registry.hasPolicy, needsFreshConnection: attempt > 1,
+            priority: priority, isDecidedAtHead: registry.hasPolicy, needsFreshConnection: onNewConnection,
             reportsInterimResponses: !registry.observers.isEmpty, acceptsAnyStatus: hasStatusRules)
     }
 
     /// Returns the request for the transport, complete except for the body.
-    func makeWireRequest(priority: Request.Priority, attempt: Int) -> WireRequest {
+    func makeWireRequest(priority: Request.Priority, onNewConnection: Bool = false) -> WireRequest {
         var wire = WireRequest(
             method: request.method, target: request.target, headers: headers,
             delivery: delivery == .streamed
@@ -441,7 +441,7 @@ final class PreparedRequest: Sendable {
             headLimit: registry.configuration.maximumHeadSize,
             decompressionLimit: registry.configuration.maximumDecompressedSize, decompresses: decompresses,
             priority: priority, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
-            needsFreshConnection: attempt > 1 || needsNewConnection,
+            needsFreshConnection: onNewConnection || needsNewConnection,
             unixSocketPath: request.unixSocketPath ?? registry.configuration.unixSocketPath,
             trust: request.hasNoExtras ? nil : RequestTrust(request.trust), acceptsAnyStatus: hasStatusRules)
         if !request.hasNoExtras {
@@ -525,10 +525,15 @@ extension PreparedRequest: CustomReflectable {
 }
 
 extension PreparedRequest {
-    /// Returns whether the request can be sent a second time: after a dead pooled connection if it is idempotent (RFC 9110
-    /// §9.2.2), and after the server stated that it has not processed it. Its body must be one that can be produced again.
-    func canBeSentAgain(after failure: TransferFailure) -> Bool {
+    /// The number of times that a request is sent at most which the server has not processed. Most often, it waits before it is
+    /// sent again, until a connection has room.
+    private static let maximumAttempts = 5
+
+    /// Returns whether the request can be sent again: once after a dead pooled connection if it is idempotent (RFC 9110 §9.2.2),
+    /// and after each time that the server stated that it has not processed it. Its body must be one that can be produced again.
+    func canBeSentAgain(after failure: TransferFailure, attempt: Int) -> Bool {
         guard request.body.isReplayable else { return false }
-        return failure.wasNotProcessed || failure.isDeadPooledConnection && request.method.isIdempotent
+        if failure.wasNotProcessed { return attempt < Self.maximumAttempts }
+        return failure.isDeadPooledConnection && attempt == 1 && request.method.isIdempotent
     }
 }

@@ -37,7 +37,7 @@ private struct PlainAttempt: Sendable {
         // A caller that is already cancelled sends nothing.
         if Task.isCancelled { record.cancel() }
         do throws(NetworkError) {
-            transfer = try RequestExecution.startPlain(request, of: record, attempt: 1)
+            transfer = try RequestExecution.startPlain(request, of: record)
         } catch {
             throw record.ended(with: error)
         }

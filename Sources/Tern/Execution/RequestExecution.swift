@@ -346,7 +346,8 @@ struct RequestExecution: Sendable {
         return error
     }
 
-    /// Sends one request. A request that fails on a dead pooled connection is sent a second time if that is safe.
+    /// Sends one request. A request that fails on a dead pooled connection, or that the server has not processed, is sent again
+    /// if that is safe.
     ///
     /// - Parameters:
     ///   - wireRequest: The same request with the fields for the wire. The response is that to `request`, so that these
@@ -357,7 +358,7 @@ struct RequestExecution: Sendable {
         _ request: PreparedRequest, onWireAs wireRequest: PreparedRequest, onHead: (@Sendable (ResponseHead) -> Void)?
     ) async throws(NetworkError) -> IncomingResponse {
         let body = request.request.body.isNone ? nil : try await prepareBody(of: request)
-        let (transfer, pump) = try start(wireRequest, body: body, attempt: 1, onHead: onHead)
+        let (transfer, pump) = try start(wireRequest, body: body, onHead: onHead)
         let (head, outcome) = await response(of: transfer, request)
         let first = FirstAttempt(transfer: transfer, pump: pump, head: head, outcome: outcome)
         return try await response(after: first, to: request, onWireAs: wireRequest, body: body, onHead: onHead)
@@ -371,7 +372,7 @@ struct RequestExecution: Sendable {
         let outcome: TransferOutcome?
     }
 
-    /// Returns the response to one request, after its first attempt. Makes a second one if that is safe.
+    /// Returns the response to one request, after its first attempt. Makes further ones if that is safe.
     @inline(__always)
     func response(
         after first: FirstAttempt, to request: PreparedRequest, onWireAs wireRequest: PreparedRequest,
@@ -379,10 +380,14 @@ struct RequestExecution: Sendable {
     ) async throws(NetworkError) -> IncomingResponse {
         var (transfer, pump, earlyHead, outcome) = (first.transfer, first.pump, first.head, first.outcome)
         var attempt = 1
-        if outcome?.hasFailed == true, let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
+        while outcome?.hasFailed == true, let failure = outcome?.failure,
+            request.canBeSentAgain(after: failure, attempt: attempt)
+        {
             pump?.stop()
-            attempt = 2
-            (transfer, pump) = try start(wireRequest, body: body, attempt: attempt, onHead: onHead)
+            attempt += 1
+            // The pool knows the connections whose servers take no more, and the limits of the others.
+            (transfer, pump) = try start(
+                wireRequest, body: body, onNewConnection: failure.isDeadPooledConnection, onHead: onHead)
             (earlyHead, outcome) = await response(of: transfer, request)
         }
         if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }
@@ -423,24 +428,25 @@ struct RequestExecution: Sendable {
 
     /// Starts an attempt. The pump feeds a body that is produced piece by piece.
     private func start(
-        _ request: PreparedRequest, body: PreparedBody?, attempt: Int,
+        _ request: PreparedRequest, body: PreparedBody?, onNewConnection: Bool = false,
         onHead: (@Sendable (ResponseHead) -> Void)?
     ) throws(NetworkError) -> (Transfer, BodyPump?) {
         guard body == nil, onHead == nil, request.isPlainOnWire, !registry.authorizations.hasAny else {
-            return try start(request, withBody: body ?? .none, attempt: attempt, onHead: onHead)
+            return try start(request, withBody: body ?? .none, onNewConnection: onNewConnection, onHead: onHead)
         }
-        return (try Self.startPlain(request, of: record, attempt: attempt), nil)
+        return (try Self.startPlain(request, of: record, onNewConnection: onNewConnection), nil)
     }
 
     /// Starts an attempt without a body and anything else that most requests do not have.
     @inline(__always)
     static func startPlain(
-        _ request: PreparedRequest, of record: TaskRecord, attempt: Int
+        _ request: PreparedRequest, of record: TaskRecord, onNewConnection: Bool = false
     ) throws(NetworkError) -> Transfer {
         let (priority, owner) = record.prepareAttempt()
         // Built in its place, because a wire request has many fields to copy.
         let transfer = Transfer(
-            request.makePlainWireRequest(priority: priority, attempt: attempt), meter: record.meter, owner: owner)
+            request.makePlainWireRequest(priority: priority, onNewConnection: onNewConnection), meter: record.meter,
+            owner: owner)
         try begin(transfer, for: request, of: record)
         return transfer
     }
@@ -448,12 +454,12 @@ struct RequestExecution: Sendable {
     /// Starts an attempt with a body, a handle, or anything else that most requests do not have.
     @inline(never)
     private func start(
-        _ request: PreparedRequest, withBody body: PreparedBody, attempt: Int,
+        _ request: PreparedRequest, withBody body: PreparedBody, onNewConnection: Bool,
         onHead announce: (@Sendable (ResponseHead) -> Void)?
     ) throws(NetworkError) -> (Transfer, BodyPump?) {
         let pipe = body.makePipe()
         let (priority, owner) = record.prepareAttempt()
-        var wire = request.makeWireRequest(priority: priority, attempt: attempt)
+        var wire = request.makeWireRequest(priority: priority, onNewConnection: onNewConnection)
         body.add(to: &wire, pipe: pipe)
         if request.answersChallenge || registry.authorizations.hasAny {
             try request.addAuthorization(to: &wire, body)

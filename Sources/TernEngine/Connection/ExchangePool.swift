@@ -84,6 +84,8 @@ package final class ExchangePool {
     private var extendedConnections: [ConnectionPool.KeyID: Set<ConnectionPool.ConnectionID>] = [:]
     /// The exchanges that wait for a connection.
     private var waiting: [UInt64: HTTPExchange] = [:]
+    /// The keys whose exchanges wait to share a first connection, so that their time limits for connecting run.
+    private var keysWithSharers: Set<ConnectionPool.KeyID> = []
     /// The exchange that is being submitted. It most often gets a connection at once.
     private var submitted: HTTPExchange?
     private var lastID: UInt64 = 0
@@ -118,7 +120,7 @@ package final class ExchangePool {
         let pool = ConnectionPool(
             limits: ConnectionPool.Limits(
                 connectionsPerOrigin: settings.connectionsPerOrigin, connections: settings.connections,
-                idleLifetime: settings.idleLifetime),
+                idleLifetime: settings.idleLifetime, streams: .max),
             order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
         poolPlace = Confined(pool)
         let home = LoopConnections(settings.connection, context: context, observer: self)
@@ -152,10 +154,11 @@ package final class ExchangePool {
         }
     }
 
-    /// Returns whether a connection over HTTP/2 can carry the other protocol of an exchange on a stream (RFC 8441).
+    /// Returns whether a connection over HTTP/2 can carry the other protocol of an exchange on a stream (RFC 8441). It must have
+    /// room now: streams that carry other protocols can last for ever, and a connection over HTTP/1.1 takes their place.
     private func canShareStream(_ exchange: HTTPExchange) -> Bool {
         guard let key = exchange.sharedDestination?.key, !exchange.refusesExtendedConnect,
-            !exchange.needsFreshConnection
+            !exchange.needsFreshConnection, pool.hasFreeConnection(key)
         else { return false }
         return extendedConnections[key]?.isEmpty == false
     }
@@ -176,6 +179,7 @@ package final class ExchangePool {
             perform()
             // An exchange with a connection of its own was told with the changes of the pool.
             if waitsForShared, pool.connection(for: waits.id) == nil, pool.waitsToShare(waits.id) {
+                if let key = destination.key { keysWithSharers.insert(key) }
                 waits.startsConnecting()
             }
         } else {
@@ -298,6 +302,17 @@ package final class ExchangePool {
         }
     }
 
+    /// Stops the time limits for connecting of exchanges that waited to share a connection, and wait in the queue again. All
+    /// that wait are looked at once for each first connection of a key.
+    private func stopSharers(of key: ConnectionPool.KeyID?) {
+        guard let key, keysWithSharers.contains(key), !pool.awaitsSharedConnection(key) else { return }
+        keysWithSharers.remove(key)
+        for exchange in waiting.values
+        where exchange.route.key == key && pool.connection(for: exchange.id) == nil {
+            exchange.stopsConnecting()
+        }
+    }
+
     /// Wakes the pool when the next idle connection expires. The timer is not moved back when the deadline is: it then
     /// fires in vain, which costs less than to move it with each exchange.
     private func scheduleIdleTimer() {
@@ -372,27 +387,22 @@ extension ExchangePool: ConnectionObserver {
         guard var record = records.value[connection] else { return }
         record.isOpen = true
         records.value[connection] = record
-        let destination = destinations[record.key]
-        if !isShared { destination?.speaksHTTP1 = true }
-        let mayHaveSharers = pool.isFormUnknown(record.key)
+        if !isShared { destinations[record.key]?.speaksHTTP1 = true }
         // A connection over a Unix socket opens within `perform()`, which then starts its first exchange.
         justOpened.append(connection)
-        pool.opened(connection, capacity: capacity, now: context.now, actions: &actions.value)
+        // The first SETTINGS of a server over HTTP/2 state its limit.
+        pool.opened(
+            connection, capacity: capacity, awaitsLimit: isShared, now: context.now, actions: &actions.value)
         perform()
-        // Exchanges that waited to share the connection wait in the queue again, unless it took them or one is opened for
-        // them. None waits once the key's form is known: all that wait are looked at once for each key, not for each
-        // connection.
-        guard mayHaveSharers, let destination, destination.allowsHTTP2 else { return }
-        for exchange in waiting.values
-        where exchange.route.key == destination.key && pool.connection(for: exchange.id) == nil {
-            exchange.stopsConnecting()
-        }
+        stopSharers(of: record.key)
     }
 
     package func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError) {
+        let key = records.value[connection]?.key
         guard forget(connection) else { return }
         let failed = pool.openFailed(connection, actions: &actions.value).flatMap { waiting.removeValue(forKey: $0) }
         perform()
+        stopSharers(of: key)
         guard let failed else { return }
         if failed.upgrade != nil { handshakes.leave(failed.id) }
         failed.handler.didEnd(error, isDeadConnection: false)
@@ -415,15 +425,18 @@ extension ExchangePool: ConnectionObserver {
 
     package func closed(_ connection: ConnectionPool.ConnectionID) {
         if let record = detached.removeValue(forKey: connection) { return removeWork(from: record.loop) }
+        let key = records.value[connection]?.key
         forget(connection)
         pool.closed(connection, actions: &actions.value)
         perform()
+        stopSharers(of: key)
         gate?.ended(on: connection)
     }
 
     package func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {
         pool.capacityChanged(connection, capacity: capacity, now: context.now, actions: &actions.value)
         perform()
+        stopSharers(of: records.value[connection]?.key)
     }
 
     package func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
@@ -444,6 +457,7 @@ extension ExchangePool: ConnectionObserver {
         extendedConnectChanged(connection, isAllowed: false)
         pool.draining(connection, actions: &actions.value)
         perform()
+        stopSharers(of: records.value[connection]?.key)
     }
 
     package func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) {

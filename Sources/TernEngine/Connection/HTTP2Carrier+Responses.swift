@@ -89,11 +89,19 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
     func streamEnded(_ stream: Int32) {
         guard let receiving = streams[stream] else { return }
         settleLivenessTimer()
+        if streamLimit.answered() { pool.capacityChanged(self, to: streamLimit.current) }
         if receiving.held.isEmpty { end(stream, nil) } else { receiving.hasEnded = true }
     }
 
     func streamFailed(_ stream: Int32, error: EngineError) {
         if error == .requiresHTTP11 { pool.requiresHTTP1(self) }
+        if error == .refusedStream {
+            switch streamLimit.refused(besides: streams.count - 1) {
+            case .none: break
+            case .lowered: pool.capacityChanged(self, to: streamLimit.current)
+            case .ended: pool.draining(self)
+            }
+        }
         end(stream, error)
     }
 
@@ -114,7 +122,9 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
         }
     }
 
-    func maximumStreamsChanged(_ maximum: Int) { pool.capacityChanged(self, to: max(1, maximum)) }
+    func maximumStreamsChanged(_ maximum: Int) {
+        if streamLimit.stated(maximum) { pool.capacityChanged(self, to: streamLimit.current) }
+    }
 
     func extendedConnectChanged(_ isAllowed: Bool) { pool.extendedConnectChanged(self, isAllowed: isAllowed) }
 

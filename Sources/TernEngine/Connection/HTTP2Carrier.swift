@@ -22,6 +22,7 @@ final class HTTP2Carrier: ExchangeCarrier {
     private var willAct = false
     /// A Boolean value that indicates whether bytes can be read for which the socket reports no event.
     private var mustRead = false
+    var streamLimit = HTTP2StreamLimit()
     var liveness: HTTP2Liveness
     private lazy var livenessTimer = LoopTimer(self)
     /// A Boolean value that indicates whether the connection failed because the server did not answer PING.
@@ -49,9 +50,6 @@ final class HTTP2Carrier: ExchangeCarrier {
         mustRead = stream.mayHoldBytes
         actAtTurnEnd()
     }
-
-    /// The number of streams that the server allows at once.
-    var capacity: Int { max(1, session?.maximumStreams ?? 1) }
 
     /// A Boolean value that indicates whether a stream can carry another protocol (RFC 8441).
     var allowsExtendedConnect: Bool { session?.allowsExtendedConnect ?? false }

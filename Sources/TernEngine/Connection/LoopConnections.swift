@@ -22,7 +22,8 @@ package protocol ConnectionLoop: AnyObject {
 
 /// The pool, or the object that reports to it from another loop. Confined to the thread of the connections' loop.
 package protocol ConnectionObserver: AnyObject {
-    /// Called when a connection is open for so many exchanges at a time. Over HTTP/2, it `isShared`.
+    /// Called when a connection is open for so many exchanges at a time. Over HTTP/2, it `isShared`: it carries so many until
+    /// `capacityChanged(_:to:)` reports the limit of the server.
     func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool)
     /// Called when a connection cannot be opened.
     func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError)
@@ -205,7 +206,7 @@ extension LoopConnections: ConnectAttemptOwner {
         do {
             let carrier = try HTTP2Carrier(attempt.id, over: stream, opening: opening, pool: self, context: context)
             entries.value[attempt.id] = .open(carrier)
-            observer.connected(attempt.id, capacity: carrier.capacity, isShared: true)
+            observer.connected(attempt.id, capacity: 1, isShared: true)
         } catch {
             self.attempt(attempt, didFail: error)
         }

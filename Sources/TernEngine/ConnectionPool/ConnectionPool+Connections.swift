@@ -82,7 +82,7 @@ extension ConnectionPool {
             assignmentsWhileBlocked += 1
             if assignmentsWhileBlocked >= Self.assignmentsBeforeDraining {
                 assignmentsWhileBlocked = 0
-                connections[slot].state = .draining
+                drain(slot)
             }
         }
         connections[slot].isUsed = true
@@ -154,11 +154,28 @@ extension ConnectionPool {
         }
     }
 
+    /// Lets a connection take no more exchanges.
+    mutating func drain(_ slot: Int) {
+        stopServing(slot)
+        connections[slot].state = .draining
+    }
+
+    /// Counts an open connection out of those of its key that take exchanges. Its state changes afterwards.
+    private mutating func stopServing(_ slot: Int) {
+        guard connections[slot].state == .open else { return }
+        if connections[slot].awaitsLimit {
+            table.keys[connections[slot].key].awaitingLimit -= 1
+        } else {
+            table.keys[connections[slot].key].settled -= 1
+        }
+    }
+
     /// Closes a connection that no waiting exchange has claimed. One that was not opened yet is forgotten.
     mutating func close(_ slot: Int, actions: inout [Action]) {
         if connections[slot].isDelayed { return remove(slot) }
         actions.append(.close(id(of: slot)))
         leaveLists(slot)
+        stopServing(slot)
         connections[slot].state = .closing
         connectionCount -= 1
         closingCount += 1
@@ -169,6 +186,7 @@ extension ConnectionPool {
     /// Forgets a connection that no waiting exchange has claimed.
     mutating func remove(_ slot: Int) {
         leaveLists(slot)
+        stopServing(slot)
         let origin = connections[slot].origin
         if connections[slot].state == .closing {
             closingCount -= 1

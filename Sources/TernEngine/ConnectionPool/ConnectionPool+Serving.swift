@@ -111,13 +111,15 @@ extension ConnectionPool {
     /// Returns the kinds of exchanges for which more connections are to be opened than connect already; nil if none.
     ///
     /// Each connecting connection is claimed by one exchange. Where connections are expected to be multiplexed, the
-    /// others share those that exchanges of the sharing kind have claimed, up to their expected capacity.
+    /// others share those that exchanges of the sharing kind have claimed, and those whose server has not allowed an exchange
+    /// yet, up to their expected capacity.
     private func kindsThatNeedConnections(_ key: Int) -> WaitingKinds? {
         let sharing = waiting.count(.unclaimedSharing, key: key)
         if sharing > 0 {
             let others = table.keys[key].expectsShared ? table.keys[key].expectedCapacity - 1 : 0
             let connecting = waiting.count(.claimedSharing, key: key)
-            if sharing > connecting * others { return .unclaimed }
+            let awaiting = table.keys[key].awaitingLimit * (others + 1)
+            if sharing > connecting * others + awaiting { return .unclaimed }
         }
         return waiting.count(.unclaimedExclusive, key: key) > 0 ? .unclaimedExclusive : nil
     }

@@ -12,7 +12,8 @@
 ///   is next and has fewer connections, or has been passed over many times.
 /// - A connecting connection whose exchange has left serves the next waiting one. If no exchange waits, it may finish
 ///   and become idle. Until then it counts as idle: it is closed on time, by `closeIdle`, and where room is needed.
-/// - An HTTP/2 connection is filled up to its capacity before another is opened. A connection that carries exchanges is
+/// - An HTTP/2 connection is filled up to its capacity before another is opened. Until its server has stated its limit, it
+///   carries one exchange. A connection that carries exchanges is
 ///   never closed for room. While another origin waits for the total limit, a busy connection takes a bounded number
 ///   of further exchanges, and then drains.
 ///
@@ -33,12 +34,13 @@ package struct ConnectionPool: Sendable {
         package var connections: Int
         /// The time in nanoseconds after which an idle connection is closed; `UInt64.max` for never.
         package var idleLifetime: UInt64
-        /// The number of streams that a multiplexed connection is expected to carry until its capacity is known.
-        package var streams = 100
+        /// The number of exchanges that a multiplexed connection is expected to carry until one of its key has a limit.
+        package var streams: Int
         /// The number of keys that are remembered although they have neither connections nor waiting exchanges.
         package var keptKeys = 1_000
 
-        package init(connectionsPerOrigin: Int, connections: Int, idleLifetime: UInt64) {
+        package init(connectionsPerOrigin: Int, connections: Int, idleLifetime: UInt64, streams: Int = 100) {
+            self.streams = streams
             self.connectionsPerOrigin = connectionsPerOrigin
             self.connections = connections
             self.idleLifetime = idleLifetime
@@ -170,16 +172,27 @@ package struct ConnectionPool: Sendable {
         return id(of: waiting[slot].connection)
     }
 
-    /// Returns whether no connection of a key has been opened yet, so that exchanges can wait to share one.
-    package func isFormUnknown(_ key: KeyID) -> Bool {
-        table.slot(of: key).map { table.keys[$0].form == .unknown } ?? false
-    }
-
-    /// Returns whether a waiting exchange waits to share a connection that connects for another one.
+    /// Returns whether a waiting exchange waits to share a connection that connects for another one, or whose server has not
+    /// allowed an exchange yet.
     package func waitsToShare(_ exchange: ExchangeID) -> Bool {
         guard let slot = waiting.slot(of: exchange) else { return false }
-        let key = waiting[slot].key
-        return table.keys[key].form == .unknown && waiting.count(.claimedSharing, key: key) > 0
+        return awaitsSharedConnection(waiting[slot].key)
+    }
+
+    /// Returns whether the exchanges of a key wait for its first connection that they can share.
+    package func awaitsSharedConnection(_ key: KeyID) -> Bool {
+        table.slot(of: key).map { awaitsSharedConnection($0) } ?? false
+    }
+
+    private func awaitsSharedConnection(_ key: Int) -> Bool {
+        let record = table.keys[key]
+        guard record.settled == 0, record.expectsShared else { return false }
+        return record.awaitingLimit > 0 || waiting.count(.claimedSharing, key: key) > 0
+    }
+
+    /// Returns whether an exchange that is submitted now, and may share its connection, is assigned at once.
+    package func hasFreeConnection(_ key: KeyID) -> Bool {
+        table.slot(of: key).map { freeConnection(of: $0, isShared: true) >= 0 } ?? false
     }
 
     /// Submits an exchange: it is assigned to a connection, or waits. Returns false, and does nothing, if its key has
@@ -231,7 +244,7 @@ package struct ConnectionPool: Sendable {
         self.now = max(self.now, now)
         connections[slot].inFlight -= 1
         connections[slot].isReserved = false
-        if !isReusable { connections[slot].state = .draining }
+        if !isReusable { drain(slot) }
         settle(connection: slot, actions: &actions)
     }
 
@@ -239,8 +252,12 @@ package struct ConnectionPool: Sendable {
 
     /// Reports that a connection has been opened, and the number of exchanges that it carries at a time: 1 for HTTP/1,
     /// more for HTTP/2. It takes the most urgent exchanges of its key.
+    ///
+    /// - Parameter awaitsLimit: A Boolean value that indicates whether the number is provisional, because the server has not
+    ///   stated its limit. Until `capacityChanged` reports one above 0, the other exchanges wait for it, and no further
+    ///   connection is opened for those that are expected to fit.
     package mutating func opened(
-        _ connection: ConnectionID, capacity: Int, now: UInt64, actions: inout [Action]
+        _ connection: ConnectionID, capacity: Int, awaitsLimit: Bool = false, now: UInt64, actions: inout [Action]
     ) {
         guard let slot = slot(of: connection), connections[slot].state == .connecting else { return }
         self.now = max(self.now, now)
@@ -248,16 +265,29 @@ package struct ConnectionPool: Sendable {
         releaseClaim(slot)
         connections[slot].state = .open
         let key = connections[slot].key
-        table.keys[key].form = .single
-        learn(capacity, of: slot)
-        var kinds = WaitingKinds.all
+        if awaitsLimit {
+            table.keys[key].form = .multiplexed
+            table.keys[key].awaitingLimit += 1
+            connections[slot].awaitsLimit = true
+            connections[slot].capacity = Self.clampedCapacity(capacity)
+        } else {
+            table.keys[key].form = .single
+            table.keys[key].settled += 1
+            learn(capacity, of: slot)
+        }
+        fill(slot, with: .all, actions: &actions)
+        settle(connection: slot, actions: &actions)
+    }
+
+    /// Assigns the most urgent waiting exchanges, also those that take only a new connection, to one that has just become ready.
+    private mutating func fill(_ slot: Int, with first: WaitingKinds, actions: inout [Action]) {
+        var kinds = first
         while connections[slot].takesExchanges {
-            let next = waiting.first(kinds, key: key)
+            let next = waiting.first(kinds, key: connections[slot].key)
             guard next >= 0 else { break }
             assign(next, to: slot, actions: &actions)
             kinds = .sharing
         }
-        settle(connection: slot, actions: &actions)
     }
 
     /// Reports that a connection could not be opened. Returns the exchange that gets the error: the one for which it was
@@ -281,14 +311,24 @@ package struct ConnectionPool: Sendable {
     }
 
     /// Reports the number of exchanges that an open connection carries at a time. It may fall below the number of those
-    /// in flight, which go on. 0 counts as 1: the exchange then waits on the connection, with its time limits, until the
-    /// server allows a stream (RFC 9113 §5.1.2).
+    /// in flight, which go on. With 0, the connection takes no exchange until the server allows one (RFC 9113 §5.1.2).
     package mutating func capacityChanged(
         _ connection: ConnectionID, capacity: Int, now: UInt64, actions: inout [Action]
     ) {
         guard let slot = slot(of: connection), connections[slot].state == .open else { return }
         self.now = max(self.now, now)
-        learn(capacity, of: slot)
+        if capacity <= 0 {
+            connections[slot].capacity = 0
+        } else {
+            learn(capacity, of: slot)
+            if connections[slot].awaitsLimit {
+                let key = connections[slot].key
+                connections[slot].awaitsLimit = false
+                table.keys[key].awaitingLimit -= 1
+                table.keys[key].settled += 1
+                fill(slot, with: .sharing, actions: &actions)
+            }
+        }
         settle(connection: slot, actions: &actions)
     }
 
@@ -297,7 +337,7 @@ package struct ConnectionPool: Sendable {
         guard let slot = slot(of: connection), connections[slot].state != .closing else { return }
         releaseClaim(slot)
         claimConnecting(connections[slot].key)
-        connections[slot].state = .draining
+        drain(slot)
         settle(connection: slot, actions: &actions)
     }
 

@@ -34,6 +34,10 @@ struct PoolKeyRecord: Sendable {
     /// The number of connections, including those that connect and those that are being closed.
     var connections = 0
     var waiting = 0
+    /// The number of open connections whose server has not allowed an exchange yet.
+    var awaitingLimit = 0
+    /// The number of other open connections that take exchanges.
+    var settled = 0
     /// The index in the waiting keys of the origin; -1 if no exchange waits.
     var waitingIndex = -1
     /// Connections without an exchange that can take one, the one that was used last at the end.

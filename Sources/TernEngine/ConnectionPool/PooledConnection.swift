@@ -24,6 +24,8 @@ struct PooledConnection: Sendable {
     var capacity = 0
     /// The number of exchanges that the connection carries.
     var inFlight = 0
+    /// A Boolean value that indicates whether the server has not allowed an exchange yet: its first limit is not known, or is 0.
+    var awaitsLimit = false
     /// A Boolean value that indicates whether the connection carries an exchange that does not share it.
     var isReserved = false
     /// A Boolean value that indicates whether an exchange has been assigned before.

@@ -26,7 +26,7 @@ struct HTTP2ErrorCode: Equatable {
     var streamFailure: EngineError {
         switch self {
         case .refusedStream:
-            EngineError(.notProcessed, "the server refused the stream before it processed the request (RFC 9113 §8.7)")
+            .refusedStream
         case .http11Required:
             .requiresHTTP11
         case .inadequateSecurity:
@@ -41,6 +41,10 @@ extension EngineError {
     /// The failure of a request that the server accepts over HTTP/1.1 only. It has not processed the request.
     static let requiresHTTP11 = EngineError(
         .notProcessed, "the server requires HTTP/1.1: HTTP_1_1_REQUIRED (RFC 9113 §7)")
+
+    /// The failure of a request whose stream the server refused. It has not processed the request.
+    static let refusedStream = EngineError(
+        .notProcessed, "the server refused the stream before it processed the request (RFC 9113 §8.7)")
 
     /// The failure of a request that was queued, or was above the last stream of a GOAWAY.
     static let goneAway = EngineError(

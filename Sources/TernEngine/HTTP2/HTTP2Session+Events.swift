@@ -101,6 +101,7 @@ extension HTTP2Session {
     }
 
     private func settingsReceived() {
+        let isFirst = !hasReceivedSettings
         hasReceivedSettings = true
         let allowsExtendedConnect = unsafe tern_h2_allows_connect_protocol(session) == 1
         if allowsExtendedConnect != self.allowsExtendedConnect {
@@ -108,7 +109,7 @@ extension HTTP2Session {
             delegate.extendedConnectChanged(allowsExtendedConnect)
         }
         let maximum = Int(clamping: unsafe tern_h2_maximum_streams(session))
-        guard maximum != maximumStreams else { return }
+        guard isFirst || maximum != maximumStreams else { return }
         maximumStreams = maximum
         delegate.maximumStreamsChanged(maximum)
     }

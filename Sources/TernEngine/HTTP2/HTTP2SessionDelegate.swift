@@ -37,7 +37,7 @@ package protocol HTTP2SessionDelegate: AnyObject {
     func streamFailed(_ stream: Int32, error: EngineError)
     /// Called for the next part of a request's body. The buffer is never empty.
     func readBody(_ stream: Int32, into buffer: UnsafeMutableRawBufferPointer) -> HTTP2BodyPart
-    /// Called when SETTINGS of the server change the number of streams that may be open at once.
+    /// Called with the number of streams that may be open at once, at the server's first SETTINGS and when others change it.
     func maximumStreamsChanged(_ maximum: Int)
     /// Called when SETTINGS of the server allow extended CONNECT (RFC 8441 §3), or no longer do.
     func extendedConnectChanged(_ isAllowed: Bool)

@@ -100,6 +100,28 @@ import Testing
         #expect(await next.outcome().error == nil)
     }
 
+    /// Streams of sockets last long: a socket takes a connection of its own in place of a turn.
+    @Test func aFullConnectionTakesNoSocket() async throws {
+        let (server, harness) = (try FrameServer(), try WireHarness())
+        let connection = try await connect(server, harness, Self.allowed + [(3, 1)])
+        let open = harness.start(to: Endpoint(server))
+        let head = try connection.next(1)
+        let log = harness.start(settings(), to: Endpoint(server))
+        // The test's destination has no connection over HTTP/1, and none over HTTP/2 is opened for the socket and others.
+        _ = try server.accept()
+        #expect(await log.outcome().error?.kind == .invalidRequest)
+        try connection.respond(to: head.stream)
+        #expect(await open.outcome().error == nil)
+    }
+
+    @Test func aRefusedSocketWasNotProcessed() async throws {
+        let (server, harness) = (try FrameServer(), try WireHarness())
+        let connection = try await connect(server, harness, Self.allowed)
+        let log = harness.start(settings(bytes: 0), to: Endpoint(server))
+        try connection.send(.reset(connection.next(1).stream, 7))
+        #expect(await log.outcome().error?.kind == .notProcessed)
+    }
+
     @Test func aDrainingConnectionTakesNoSocket() async throws {
         let (server, harness) = (try FrameServer(), try WireHarness())
         let connection = try await connect(server, harness, Self.allowed)

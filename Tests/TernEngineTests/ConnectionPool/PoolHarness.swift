@@ -57,8 +57,9 @@ struct PoolHarness {
         }
     }
 
-    mutating func open(_ connection: Int, capacity: Int = 1) -> [String] {
-        pool.opened(identifier(connection), capacity: capacity, now: now, actions: &actions)
+    mutating func open(_ connection: Int, capacity: Int = 1, awaitsLimit: Bool = false) -> [String] {
+        pool.opened(
+            identifier(connection), capacity: capacity, awaitsLimit: awaitsLimit, now: now, actions: &actions)
         return takeActions()
     }
 

@@ -69,13 +69,63 @@ struct SharedConnectionTests {
     }
 
     @Test(arguments: [0, -1, .min])
-    func capacityBelowOneCountsAsOne(capacity: Int) {
+    func capacityBelowOneAdmitsNoExchange(capacity: Int) {
         var harness = PoolHarness(perOrigin: 1)
         _ = harness.submit(1)
         #expect(harness.open(1, capacity: capacity) == ["assign 1 to 1"])
-        #expect(harness.finish(1) == [])
         #expect(harness.change(1, capacity: capacity) == [])
-        #expect(harness.submit(2...3) == ["assign 2 to 1 again"])
+        #expect(harness.submit(2...3) == [])
+        // An idle connection that takes nothing makes room for another.
+        #expect(harness.finish(1) == ["close 1", "open 2 for 2"])
+    }
+
+    // MARK: The first limit
+
+    @Test func oneExchangeGoesAheadOfTheLimit() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1...4, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1, awaitsLimit: true) == ["assign 1 to 1"])
+        #expect(harness.submit(5, .waitsForShared) == [])
+        #expect((2...5).allSatisfy { harness.pool.waitsToShare($0) })
+        #expect(
+            harness.change(1, capacity: 3) == ["assign 2 to 1 again", "assign 3 to 1 again", "open 2 for 4"])
+        // The second connection is expected to carry as many as the first one.
+        #expect(harness.pool.waitsToShare(5) == false)
+        #expect(harness.open(2, awaitsLimit: true) == ["assign 4 to 2"])
+        #expect(harness.change(2, capacity: 3) == ["assign 5 to 2 again"])
+    }
+
+    @Test func freshExchangesTakeAConnectionWithItsFirstLimit() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1...3, .fresh) == ["open 1 for 1", "open 2 for 2", "open 3 for 3"])
+        #expect(harness.open(1, awaitsLimit: true) == ["assign 1 to 1"])
+        #expect(harness.change(1, capacity: 2) == ["assign 2 to 1 again"])
+        #expect(harness.change(1, capacity: 3) == [])
+    }
+
+    @Test func theFirstLimitOf0KeepsExchangesWaiting() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1...3, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1, awaitsLimit: true) == ["assign 1 to 1"])
+        #expect(harness.change(1, capacity: 0) == [])
+        // The server refuses the exchange, which is submitted again.
+        #expect(harness.finish(1) == [])
+        #expect(harness.submit(4, .waitsForShared) == [])
+        #expect(harness.pool.waitsToShare(4))
+        #expect(harness.change(1, capacity: 2) == ["assign 2 to 1 again", "assign 3 to 1 again", "open 2 for 4"])
+    }
+
+    @Test func theEndOfAConnectionWithoutLimitOpensAnother() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1...3, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1, awaitsLimit: true) == ["assign 1 to 1"])
+        #expect(harness.lose(1) == ["open 2 for 2"])
+        #expect(harness.open(2, awaitsLimit: true) == ["assign 2 to 2"])
+        #expect(harness.drain(2) == ["open 3 for 3"])
+        #expect(harness.withdraw(3) == [])
+        #expect(harness.open(3, awaitsLimit: true) == [])
+        #expect(harness.closeIdle() == ["close 3"])
+        #expect(harness.submit(4, .waitsForShared) == ["open 4 for 4"])
     }
 
     @Test func drainingConnectionTakesNoNewExchange() {

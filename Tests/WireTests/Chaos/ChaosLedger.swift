@@ -140,7 +140,8 @@ final class ChaosLedger: Sendable {
         let isPost = entry.method == "POST"
         if entry.processed > (isPost ? 1 : 2) { defects.append("processed \(entry.processed) times") }
         let names = entry.answers.map(\.name).joined(separator: ", ")
-        if entry.answers.count > 2 || isPost && entry.answers.count(where: { !$0.isRefused }) > 1 {
+        // Once more after a dead connection, and as often as the server has refused it.
+        if entry.answers.count(where: { !$0.isRefused }) > (isPost ? 1 : 2) || entry.answers.count > 5 {
             defects.append("sent \(entry.answers.count) times (\(names))")
         }
         switch entry.outcome {
