@@ -449,6 +449,8 @@ final class PreparedRequest: Sendable {
             if let limit = request.bufferLimit { wire.bufferLimit = limit }
             if let limit = request.chunkLimit { wire.chunkLimit = limit }
             if request.avoidsHTTP2 { wire.avoidsHTTP2 = true }
+            if request.isLive { wire.isLive = true }
+            if let onQueueChange = request.onQueueChange { wire.onQueueChange = onQueueChange }
             if request.onInterimResponse != nil { wire.reportsInterimResponses = true }
         }
         if !registry.observers.isEmpty { wire.reportsInterimResponses = true }

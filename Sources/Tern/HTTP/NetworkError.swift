@@ -173,6 +173,7 @@ public struct NetworkError: Error, Sendable {
     /// The time limit that was exceeded; nil for other kinds.
     public var timeoutPhase: Timeouts.Phase? {
         switch kind {
+        case .queueTimedOut: .queue
         case .connectTimedOut: .connect
         case .idleTimedOut: .idle
         case .totalTimedOut: .total
@@ -257,6 +258,8 @@ extension NetworkError {
         public static let pinMismatch = Kind(rawValue: "pin-mismatch")
         /// The TLS handshake failed.
         public static let tls = Kind(rawValue: "tls")
+        /// No connection was free within `Timeouts.queue`. Nothing was sent.
+        public static let queueTimedOut = Kind(rawValue: "queue-timed-out")
         /// The limit `Timeouts.connect` was exceeded.
         public static let connectTimedOut = Kind(rawValue: "connect-timed-out")
         /// The limit `Timeouts.idle` was exceeded.

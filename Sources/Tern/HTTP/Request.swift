@@ -116,6 +116,7 @@ extension Request {
             var cookies: CookieUse?
             var cache = CacheChoice.useProtocol
             var isLive = false
+            var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)?
             var isRetriedByCaller = false
             /// A Boolean value that indicates whether a server has moved the request to another origin, now or earlier (`move(to:)`).
             var hasLeftOrigin = false
@@ -259,10 +260,17 @@ extension Request {
     }
 
     /// A Boolean value that indicates whether the response is a stream without an end: the limits on the whole size of a
-    /// compressed body do not apply.
+    /// compressed body do not apply, and over HTTP/1 its connection does not count for `maximumConnectionsPerHost`.
     package var isLive: Bool {
         get { extras?.fields.isLive ?? false }
         set { change { $0.isLive = newValue } }
+    }
+
+    /// Called when the request begins to wait for a connection that becomes free, and when that ends. It can run on the event
+    /// loop, and must not block.
+    package var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)? {
+        get { extras?.fields.onQueueChange }
+        set { change { $0.onQueueChange = newValue } }
     }
 
     /// A Boolean value that indicates whether the caller sends the request again by itself after a failure, so that

@@ -30,6 +30,11 @@ public struct Timeouts: Sendable, Hashable {
     /// the body is sent, because a server need not answer (RFC 9110 §10.1.1). 1 second by default. This time counts for `idle`
     /// and `total`, and reaching the limit is no error. URLSession has a limit of its own.
     public var expectContinue: Duration { didSet { stated.insert(.expectContinue) } }
+    /// The time for which a request waits for a connection, because those to its host are in use and
+    /// `maximumConnectionsPerHost` or `maximumConnections` allows no more. It ends before anything is sent, with an error of kind
+    /// `.queueTimedOut`. nil by default: the request waits until one is free, at most for `total`; it ends after 30 seconds
+    /// while streams that last long, such as event streams, hold all connections that it could get. Applies to Linux only.
+    public var queue: Duration? { didSet { stated.insert(.queue) } }
     /// The part of `total` that redirects and challenges before this attempt have used.
     package var spent = Duration.zero
     /// The limits that this value states. The others are those of the session.
@@ -41,7 +46,8 @@ public struct Timeouts: Sendable, Hashable {
         static let idle = Limits(rawValue: 2)
         static let total = Limits(rawValue: 4)
         static let expectContinue = Limits(rawValue: 8)
-        static let all: Limits = [.connect, .idle, .total, .expectContinue]
+        static let queue = Limits(rawValue: 16)
+        static let all: Limits = [.connect, .idle, .total, .expectContinue, .queue]
     }
 
     /// The limits of the session. A limit that is set replaces that of the session; one that is read before is the default of
@@ -52,15 +58,16 @@ public struct Timeouts: Sendable, Hashable {
         return timeouts
     }
 
-    /// Creates limits. The defaults are 15 seconds, 60 seconds, no limit and 1 second.
+    /// Creates limits. The defaults are 15 seconds, 60 seconds, no limit, 1 second and no limit.
     public init(
         connect: Duration? = .seconds(15), idle: Duration? = .seconds(60), total: Duration? = nil,
-        expectContinue: Duration = .seconds(1)
+        expectContinue: Duration = .seconds(1), queue: Duration? = nil
     ) {
         self.connect = connect
         self.idle = idle
         self.total = total
         self.expectContinue = expectContinue
+        self.queue = queue
         stated = .all
     }
 
@@ -73,18 +80,24 @@ public struct Timeouts: Sendable, Hashable {
         if stated.contains(.idle) { result.idle = idle }
         if stated.contains(.total) { result.total = total }
         if stated.contains(.expectContinue) { result.expectContinue = expectContinue }
+        if stated.contains(.queue) { result.queue = queue }
         return result
     }
 
     /// The reason why no request can meet the limits; nil when the limits are valid.
     var problem: String? {
-        let limits = [("connect", connect), ("idle", idle), ("total", total), ("expectContinue", expectContinue)]
+        let limits = [
+            ("connect", connect), ("idle", idle), ("total", total), ("expectContinue", expectContinue),
+            ("queue", queue),
+        ]
         guard let wrong = limits.first(where: { $0.1.map { $0 < .zero } ?? false }) else { return nil }
         return "the time limit \(wrong.0) is negative"
     }
 
     /// A time limit.
     public enum Phase: String, Sendable, Hashable {
+        /// No connection was free for `queue`.
+        case queue
         /// Name look-up, connecting or the TLS handshake took longer than `connect`.
         case connect
         /// No byte was sent or received for `idle`.
@@ -102,9 +115,11 @@ extension Timeouts: CustomStringConvertible, CustomReflectable {
             (Limits.connect, "connect", connect), (.idle, "idle", idle), (.total, "total", total),
             (.expectContinue, "expectContinue", expectContinue),
         ]
-        let texts = limits.filter { stated.contains($0.0) }.map { limit in
+        var texts = limits.filter { stated.contains($0.0) }.map { limit in
             limit.2.map { "\(limit.1) \($0)" } ?? "no \(limit.1) limit"
         }
+        // Few requests have one.
+        if let queue { texts.append("queue \(queue)") }
         return texts.isEmpty ? "those of the session" : texts.joined(separator: ", ")
     }
 
@@ -114,6 +129,7 @@ extension Timeouts: CustomStringConvertible, CustomReflectable {
             self,
             children: [
                 "connect": connect as Any, "idle": idle as Any, "total": total as Any, "expectContinue": expectContinue,
+                "queue": queue as Any,
             ])
     }
 }

@@ -91,7 +91,8 @@ public struct RetryPolicy: Sendable {
     public var statuses: Set<Int> = [408, 429, 500, 502, 503, 504]
     /// The transport failures to retry.
     public var kinds: Set<NetworkError.Kind> = [
-        .dns, .connectionRefused, .connectionFailed, .connectTimedOut, .idleTimedOut, .connectionLost, .truncatedBody,
+        .dns, .connectionRefused, .connectionFailed, .queueTimedOut, .connectTimedOut, .idleTimedOut, .connectionLost,
+        .truncatedBody,
     ]
     /// The methods that can be repeated without harm: by default the idempotent ones of RFC 9110 §9.2.2. Requests with
     /// other methods are never retried, because the server may have acted on them.

@@ -22,6 +22,10 @@ extension Session {
         /// The maximum number of connections to one scheme, host and port at a time. Over HTTP/2, a connection carries
         /// as many requests at a time as the server allows, paused ones included. Over HTTP/1, an unread stream keeps
         /// its connection, so further requests wait, in order of priority. 32 by default, at least 1.
+        ///
+        /// Over HTTP/1, requests of the priorities `.low` and `.veryLow` leave one of eight connections to the others, one of 2
+        /// to 8, and none of 1. Event streams and `multipart/x-mixed-replace` responses do not count among the connections for
+        /// other requests; as many again can be open. Applies to Linux only.
         public var maximumConnectionsPerHost = 32
         /// The maximum number of connections of the session, including idle ones. 256 by default, at least 1.
         public var maximumConnections = 256

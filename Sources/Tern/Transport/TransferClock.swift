@@ -1,13 +1,19 @@
 import TernConcurrency
 
-/// The three time limits of an attempt, in nanoseconds. Pure: the transport reports the events of the attempt and the
+/// The time limits of an attempt, in nanoseconds. Pure: the transport reports the events of the attempt and the
 /// time.
 struct TransferClock {
+    /// The time after which an attempt without a `queue` limit looks whether streams that last long hold all connections.
+    private static let impliedQueueLimit: UInt64 = 30_000_000_000
+
+    private let queueLimit: UInt64?
     private let connectLimit: UInt64?
     private var idleLimit: UInt64?
     private var totalLimit: UInt64?
     /// When the attempt was handed over, moved on by every pause.
     private var startedAt: UInt64
+    /// When the attempt began to wait for a connection that becomes free; nil while it does not.
+    private var queuedAt: UInt64?
     private var connectStartedAt: UInt64?
     private var lastActivity: UInt64?
     private var pausedAt: UInt64?
@@ -15,6 +21,7 @@ struct TransferClock {
     private var isHeldUp = false
 
     init(_ timeouts: Timeouts, now: UInt64) {
+        queueLimit = timeouts.queue?.wholeNanoseconds
         connectLimit = timeouts.connect?.wholeNanoseconds
         idleLimit = timeouts.idle?.wholeNanoseconds
         totalLimit = timeouts.total.map { max($0 - timeouts.spent, .zero).wholeNanoseconds }
@@ -25,9 +32,23 @@ struct TransferClock {
     func elapsed(_ now: UInt64) -> UInt64 { (pausedAt ?? now) - min(startedAt, pausedAt ?? now) }
 
     /// The attempt begins on the wire: it waits for a connection no longer.
-    mutating func connecting(_ now: UInt64) { if connectStartedAt == nil { connectStartedAt = now } }
+    mutating func connecting(_ now: UInt64) {
+        queuedAt = nil
+        if connectStartedAt == nil { connectStartedAt = now }
+    }
+
+    /// The attempt waits for a connection that becomes free, or waits again.
+    mutating func queued(_ now: UInt64) {
+        connectStartedAt = nil
+        lastActivity = nil
+        queuedAt = now
+    }
+
+    /// A Boolean value that indicates whether the `queue` limit holds only while streams that last long hold all connections.
+    var isQueueLimitImplied: Bool { queueLimit == nil }
 
     mutating func connected(_ now: UInt64) {
+        queuedAt = nil
         connectStartedAt = nil
         lastActivity = now
     }
@@ -42,6 +63,7 @@ struct TransferClock {
 
     /// Withdrawn from the wire before it was connected.
     mutating func withdrawn() {
+        queuedAt = nil
         connectStartedAt = nil
         lastActivity = nil
     }
@@ -55,6 +77,7 @@ struct TransferClock {
         let pause = now - min(now, paused)
         pausedAt = nil
         startedAt += pause
+        if let start = queuedAt { queuedAt = start + pause }
         if let start = connectStartedAt { connectStartedAt = start + pause }
         if lastActivity != nil { lastActivity = now }
     }
@@ -67,6 +90,7 @@ struct TransferClock {
     /// The limit that has run out.
     func expired(_ now: UInt64) -> Timeouts.Phase? {
         if let totalDeadline, totalDeadline <= now { return .total }
+        if let queueDeadline, queueDeadline <= now { return .queue }
         if let connectDeadline, connectDeadline <= now { return .connect }
         if let idleDeadline, idleDeadline <= now { return .idle }
         return nil
@@ -74,12 +98,17 @@ struct TransferClock {
 
     /// The earliest limit that can run out; `.max` while none can.
     var nextDeadline: UInt64 {
-        min(totalDeadline ?? .max, connectDeadline ?? .max, idleDeadline ?? .max)
+        min(totalDeadline ?? .max, queueDeadline ?? .max, connectDeadline ?? .max, idleDeadline ?? .max)
     }
 
     private var totalDeadline: UInt64? {
         guard pausedAt == nil, let totalLimit else { return nil }
         return Self.sum(startedAt, totalLimit)
+    }
+
+    private var queueDeadline: UInt64? {
+        guard pausedAt == nil, let queuedAt else { return nil }
+        return Self.sum(queuedAt, queueLimit ?? Self.impliedQueueLimit)
     }
 
     private var connectDeadline: UInt64? {

@@ -111,6 +111,8 @@ extension WireRequest {
             var bufferLimit = TransferState.highWaterMark
             var chunkLimit: Int?
             var avoidsHTTP2 = false
+            var isLive = false
+            var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)?
         }
 
         let fields: Fields
@@ -177,6 +179,19 @@ extension WireRequest {
     package var chunkLimit: Int? {
         get { extras?.fields.chunkLimit }
         set { change { $0.chunkLimit = newValue } }
+    }
+
+    /// A Boolean value that indicates whether the response lasts long, so that its connection does not count for the limits of the
+    /// others.
+    package var isLive: Bool {
+        get { extras?.fields.isLive ?? false }
+        set { change { $0.isLive = newValue } }
+    }
+
+    /// Called on the event loop when the request begins to wait for a connection that becomes free, and when that ends.
+    package var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)? {
+        get { extras?.fields.onQueueChange }
+        set { change { $0.onQueueChange = newValue } }
     }
 
     /// A Boolean value that indicates whether HTTP/2 is not offered to the server.

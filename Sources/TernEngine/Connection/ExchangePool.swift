@@ -12,6 +12,10 @@ package final class ExchangePool {
         package var connections: Int
         /// Nanoseconds.
         package var idleLifetime: UInt64
+        /// The number of connections to one origin whose exchanges last long, beside the others.
+        package var liveConnectionsPerOrigin = Int.max
+        /// The highest of the low priorities, whose exchanges leave a share of the connections to others.
+        package var lowPriority = Int.min
         /// A Boolean value that indicates whether the newest of equally urgent exchanges goes first.
         package var isNewestFirst: Bool
         /// The number of connections on the home loop from which on others are used: a request on another loop costs two
@@ -117,11 +121,13 @@ package final class ExchangePool {
         self.settings = settings
         self.context = context
         loads = LoopLoads(loops: 1 + others.count, connectionsBeforeSpread: settings.connectionsBeforeSpread)
+        var limits = ConnectionPool.Limits(
+            connectionsPerOrigin: settings.connectionsPerOrigin, connections: settings.connections,
+            idleLifetime: settings.idleLifetime, streams: .max)
+        limits.liveConnectionsPerOrigin = max(1, settings.liveConnectionsPerOrigin)
+        limits.lowPriority = settings.lowPriority
         let pool = ConnectionPool(
-            limits: ConnectionPool.Limits(
-                connectionsPerOrigin: settings.connectionsPerOrigin, connections: settings.connections,
-                idleLifetime: settings.idleLifetime, streams: .max),
-            order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
+            limits: limits, order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
         poolPlace = Confined(pool)
         let home = LoopConnections(settings.connection, context: context, observer: self)
         self.home = home
@@ -181,6 +187,8 @@ package final class ExchangePool {
             if waitsForShared, pool.connection(for: waits.id) == nil, pool.waitsToShare(waits.id) {
                 if let key = destination.key { keysWithSharers.insert(key) }
                 waits.startsConnecting()
+            } else if waiting[waits.id] != nil, pool.connection(for: waits.id) == nil {
+                waits.handler.didStartWaiting()
             }
         } else {
             perform()
@@ -190,6 +198,7 @@ package final class ExchangePool {
     private func submit(_ exchange: HTTPExchange, _ waitsForShared: Bool) -> Bool {
         var submission = ConnectionPool.Submission(
             exchange: exchange.id, key: key(of: exchange.route), priority: exchange.priority)
+        submission.isLive = exchange.isLive
         submission.needsFresh = exchange.needsFreshConnection
         submission.waitsForShared = waitsForShared
         let isKnown = pool.submit(submission, actions: &actions.value)
@@ -243,10 +252,18 @@ package final class ExchangePool {
         perform()
     }
 
+    /// Returns the number of connections that carry exchanges with the server of an exchange that waits, and whether exchanges
+    /// that last long hold all that it could get.
+    package func connectionsInUse(for exchange: HTTPExchange) -> (count: Int, areAllLive: Bool) {
+        pool.connectionsInUse(for: exchange.id)
+    }
+
     /// Applies the priority of an exchange that waits.
     package func prioritize(_ exchange: HTTPExchange) {
         if let carrier = exchange.connection as? HTTP2Carrier { return carrier.prioritize(exchange) }
-        pool.prioritize(exchange.id, priority: exchange.priority)
+        guard pool.prioritize(exchange.id, priority: exchange.priority) else { return }
+        pool.serve(exchange.id, actions: &actions.value)
+        perform()
     }
 
     /// Closes all connections. No exchange is left.
@@ -437,6 +454,11 @@ extension ExchangePool: ConnectionObserver {
         pool.capacityChanged(connection, capacity: capacity, now: context.now, actions: &actions.value)
         perform()
         stopSharers(of: records.value[connection]?.key)
+    }
+
+    package func becameLive(on connection: ConnectionPool.ConnectionID) {
+        pool.becameLive(on: connection, actions: &actions.value)
+        perform()
     }
 
     package func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {

@@ -36,6 +36,8 @@ package protocol ConnectionObserver: AnyObject {
     func closed(_ connection: ConnectionPool.ConnectionID)
     /// Called when the number of exchanges that a connection carries at a time has changed.
     func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int)
+    /// Called when the exchange of a connection that carries one at a time has turned out to last long.
+    func becameLive(on connection: ConnectionPool.ConnectionID)
     /// Called when the server of a connection over HTTP/2 allows extended CONNECT on it (RFC 8441 §3), or no longer does.
     func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool)
     /// Called when a connection takes no further exchange.
@@ -56,7 +58,10 @@ protocol PooledCarrier: ExchangeCarrier {
     func close()
 }
 
-extension HTTP1Carrier: PooledCarrier {}
+extension HTTP1Carrier: PooledCarrier {
+    func becomesLive() { pool.becameLive(self) }
+}
+
 extension HTTP2Carrier: PooledCarrier {}
 
 /// The connections of one session that live on one loop. Confined to the loop's thread.
@@ -125,6 +130,8 @@ package final class LoopConnections {
     func capacityChanged(_ carrier: any PooledCarrier, to capacity: Int) {
         observer.capacityChanged(carrier.id, to: capacity)
     }
+
+    func becameLive(_ carrier: any PooledCarrier) { observer.becameLive(on: carrier.id) }
 
     func extendedConnectChanged(_ carrier: any PooledCarrier, isAllowed: Bool) {
         observer.extendedConnectChanged(carrier.id, isAllowed: isAllowed)

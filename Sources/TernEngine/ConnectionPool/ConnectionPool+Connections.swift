@@ -8,15 +8,14 @@ extension ConnectionPool {
     mutating func addWaiting(_ exchange: WaitingExchange) {
         let key = exchange.key
         let origin = table.keys[key].origin
-        let slot = waiting.add(exchange)
+        waiting.add(exchange)
         table.keys[key].waiting += 1
         if table.keys[key].waiting == 1 {
             if table.origins[origin].waitingKeys.isEmpty { table.origins[origin].turn = takeTurn() }
             table.keys[key].waitingIndex = table.origins[origin].waitingKeys.count
             table.origins[origin].waitingKeys.append(key)
         }
-        let unclaimed = table.keys[key].unclaimed.first
-        if unclaimed >= 0 { claim(unclaimed, for: slot) }
+        claimConnecting(key)
     }
 
     /// Removes a waiting exchange. The connecting connection that it has claimed goes on for another.
@@ -36,7 +35,7 @@ extension ConnectionPool {
         }
         if exchange.connection >= 0 {
             connections[exchange.connection].claimant = -1
-            let next = waiting.first(.unclaimed, key: key)
+            let next = nextClaimant(of: key)
             if next >= 0 { claim(exchange.connection, for: next) } else { updateLists(exchange.connection) }
         }
         return exchange
@@ -61,7 +60,7 @@ extension ConnectionPool {
     /// Lets waiting exchanges of a key claim connecting connections that none has claimed.
     mutating func claimConnecting(_ key: Int) {
         while table.keys[key].unclaimed.first >= 0 {
-            let next = waiting.first(.unclaimed, key: key)
+            let next = nextClaimant(of: key)
             guard next >= 0 else { return }
             claim(table.keys[key].unclaimed.first, for: next)
         }
@@ -72,11 +71,13 @@ extension ConnectionPool {
     /// Assigns a waiting exchange to a connection.
     mutating func assign(_ exchange: Int, to connection: Int, actions: inout [Action]) {
         let record = removeWaiting(exchange)
-        occupy(connection, exchange: record.id, isExclusive: record.isExclusive, actions: &actions)
+        occupy(connection, exchange: record.id, record.use, isExclusive: record.isExclusive, actions: &actions)
     }
 
     /// Assigns an exchange to a connection that has room for it.
-    mutating func occupy(_ slot: Int, exchange: ExchangeID, isExclusive: Bool, actions: inout [Action]) {
+    mutating func occupy(
+        _ slot: Int, exchange: ExchangeID, _ use: ConnectionUse, isExclusive: Bool, actions: inout [Action]
+    ) {
         actions.append(.assign(exchange, connection: id(of: slot), isReused: connections[slot].isUsed))
         if connections[slot].inFlight > 0, !blockedOrigins.isEmpty {
             assignmentsWhileBlocked += 1
@@ -88,6 +89,7 @@ extension ConnectionPool {
         connections[slot].isUsed = true
         connections[slot].inFlight += 1
         connections[slot].isReserved = isExclusive
+        if use != .ordinary { beginUse(use, of: slot) }
         updateLists(slot)
     }
 
@@ -176,6 +178,7 @@ extension ConnectionPool {
         actions.append(.close(id(of: slot)))
         leaveLists(slot)
         stopServing(slot)
+        endUse(of: slot)
         connections[slot].state = .closing
         connectionCount -= 1
         closingCount += 1
@@ -187,6 +190,7 @@ extension ConnectionPool {
     mutating func remove(_ slot: Int) {
         leaveLists(slot)
         stopServing(slot)
+        endUse(of: slot)
         let origin = connections[slot].origin
         if connections[slot].state == .closing {
             closingCount -= 1
@@ -227,6 +231,7 @@ extension ConnectionPool {
     mutating func learn(_ capacity: Int, of slot: Int) {
         let capacity = Self.clampedCapacity(capacity)
         connections[slot].capacity = capacity
+        if capacity > 1 { endUse(of: slot) }
         let key = connections[slot].key
         if capacity > 1 { table.keys[key].form = .multiplexed }
         if table.keys[key].form == .multiplexed { table.keys[key].expectedCapacity = capacity }

@@ -70,11 +70,12 @@ extension ConnectionPool {
     /// Returns the most urgent exchange of an origin that can be served; nil if there is none.
     private func nextCandidate(of origin: Int) -> Candidate? {
         guard !table.origins[origin].waitingKeys.isEmpty else { return nil }
-        let canOpen = hasRoom && hasRoom(origin)
+        let opened: WaitingKinds? = hasRoom && hasRoom(origin) ? allowedKinds(origin, opening: true) : nil
+        let pooled = allowedKinds(origin, opening: false)
         var best: Candidate?
         for index in table.origins[origin].waitingKeys.indices {
             let key = table.origins[origin].waitingKeys[index]
-            guard let found = candidate(of: key, canOpen: canOpen) else { continue }
+            guard let found = candidate(of: key, pooled: pooled, opened: opened) else { continue }
             if let best, waiting[best.exchange].urgency < waiting[found.exchange].urgency { continue }
             best = found
         }
@@ -90,17 +91,22 @@ extension ConnectionPool {
         table.origins[origin].turn = takeTurn()
     }
 
-    private func candidate(of key: Int, canOpen: Bool) -> Candidate? {
+    /// - Parameters:
+    ///   - pooled: The kinds of exchanges that may use a connection that carries one at a time.
+    ///   - opened: The kinds for which one may be opened; nil without room for one.
+    private func candidate(of key: Int, pooled: WaitingKinds, opened: WaitingKinds?) -> Candidate? {
         var found: Candidate?
         let (idle, partial) = (table.keys[key].idle.last, table.keys[key].partial.last)
         if idle >= 0 || partial >= 0 {
-            let exchange = waiting.first(idle >= 0 ? .pooled : .sharingPooled, key: key)
+            let isShared = partial >= 0 || connections[idle].capacity > 1
+            let kinds: WaitingKinds = idle >= 0 ? .pooled : .sharingPooled
+            let exchange = waiting.first(isShared ? kinds : kinds.intersection(pooled), key: key)
             if exchange >= 0 {
-                let isShared = partial >= 0 && !waiting[exchange].isExclusive
-                found = Candidate(exchange: exchange, connection: isShared ? partial : idle)
+                let joins = partial >= 0 && !waiting[exchange].isExclusive
+                found = Candidate(exchange: exchange, connection: joins ? partial : idle)
             }
         }
-        if canOpen, let kinds = kindsThatNeedConnections(key) {
+        if let opened, let kinds = kindsThatNeedConnections(key, among: opened) {
             let exchange = waiting.first(kinds, key: key)
             if let found, !(waiting[exchange].urgency < waiting[found.exchange].urgency) { return found }
             found = Candidate(exchange: exchange, connection: -1)
@@ -113,15 +119,16 @@ extension ConnectionPool {
     /// Each connecting connection is claimed by one exchange. Where connections are expected to be multiplexed, the
     /// others share those that exchanges of the sharing kind have claimed, and those whose server has not allowed an exchange
     /// yet, up to their expected capacity.
-    private func kindsThatNeedConnections(_ key: Int) -> WaitingKinds? {
-        let sharing = waiting.count(.unclaimedSharing, key: key)
+    private func kindsThatNeedConnections(_ key: Int, among allowed: WaitingKinds) -> WaitingKinds? {
+        let sharing = waiting.count(.unclaimedSharing.intersection(allowed), key: key)
         if sharing > 0 {
             let others = table.keys[key].expectsShared ? table.keys[key].expectedCapacity - 1 : 0
             let connecting = waiting.count(.claimedSharing, key: key)
             let awaiting = table.keys[key].awaitingLimit * (others + 1)
-            if sharing > connecting * others + awaiting { return .unclaimed }
+            if sharing > connecting * others + awaiting { return .unclaimed.intersection(allowed) }
         }
-        return waiting.count(.unclaimedExclusive, key: key) > 0 ? .unclaimedExclusive : nil
+        let exclusive = WaitingKinds.unclaimedExclusive.intersection(allowed)
+        return waiting.count(exclusive, key: key) > 0 ? exclusive : nil
     }
 
     mutating func takeTurn() -> UInt64 {
@@ -141,8 +148,9 @@ extension ConnectionPool {
 
     /// Queues an origin that needs room in the total limit alone.
     private mutating func blockIfNeeded(_ origin: Int) {
-        guard !table.origins[origin].waitingKeys.isEmpty, hasRoom(origin),
-            table.origins[origin].waitingKeys.contains(where: { kindsThatNeedConnections($0) != nil })
+        guard !table.origins[origin].waitingKeys.isEmpty, hasRoom(origin) else { return }
+        let allowed = allowedKinds(origin, opening: true)
+        guard table.origins[origin].waitingKeys.contains(where: { kindsThatNeedConnections($0, among: allowed) != nil })
         else { return }
         while blockedPositions.count <= origin { blockedPositions.append(-1) }
         blockedOrigins.insert(origin, rank: table.origins[origin].turn, positions: &blockedPositions)

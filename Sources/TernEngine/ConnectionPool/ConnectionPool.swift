@@ -16,6 +16,8 @@
 ///   carries one exchange. A connection that carries exchanges is
 ///   never closed for room. While another origin waits for the total limit, a busy connection takes a bounded number
 ///   of further exchanges, and then drains.
+/// - Exchanges that last long do not count for the limits, and have one of their own. Exchanges of low priority leave one of
+///   eight connections to an origin to the others. Both rules are for connections that carry one exchange at a time.
 ///
 /// An operation takes logarithmic time in the number of waiting exchanges and origins, and linear time in the number of
 /// keys of one origin for which exchanges wait (in general one). Operations that find a free connection, or for which no
@@ -36,6 +38,12 @@ package struct ConnectionPool: Sendable {
         package var idleLifetime: UInt64
         /// The number of exchanges that a multiplexed connection is expected to carry until one of its key has a limit.
         package var streams: Int
+        /// The number of connections to one origin that carry an exchange that lasts long, such as a stream of events, beside
+        /// the others; at least 1. They do not count for the limits above. A connection that carries several exchanges at a time
+        /// counts for those above alone.
+        package var liveConnectionsPerOrigin = Int.max
+        /// The highest of the low priorities. Exchanges of these leave a share of the connections to others.
+        package var lowPriority = Int.min
         /// The number of keys that are remembered although they have neither connections nor waiting exchanges.
         package var keptKeys = 1_000
 
@@ -58,6 +66,8 @@ package struct ConnectionPool: Sendable {
         package var key: KeyID
         /// The priority; higher values go first.
         package var priority: Int
+        /// A Boolean value that indicates whether the exchange lasts long.
+        package var isLive = false
         /// A Boolean value that indicates whether the exchange takes only a connection that has just been opened.
         package var needsFresh = false
         /// A Boolean value that indicates whether other exchanges may use the connection at the same time.
@@ -200,10 +210,11 @@ package struct ConnectionPool: Sendable {
     package mutating func submit(_ submission: Submission, actions: inout [Action]) -> Bool {
         guard let key = table.slot(of: submission.key) else { return false }
         table.keys[key].waitsForShared = submission.waitsForShared
+        let use = use(priority: submission.priority, isLive: submission.isLive)
         if !submission.needsFresh {
             let free = freeConnection(of: key, isShared: submission.mayShare)
-            if free >= 0 {
-                occupy(free, exchange: submission.exchange, isExclusive: !submission.mayShare, actions: &actions)
+            if free >= 0, use == .ordinary || !allowedKinds(on: free).isDisjoint(with: .all.of(use)) {
+                occupy(free, exchange: submission.exchange, use, isExclusive: !submission.mayShare, actions: &actions)
                 return true
             }
         }
@@ -211,7 +222,7 @@ package struct ConnectionPool: Sendable {
         nextAge += 1
         let exchange = WaitingExchange(
             id: submission.exchange, key: key, urgency: Urgency(priority: submission.priority, age: age),
-            queue: (submission.mayShare ? 0 : 1) | (submission.needsFresh ? 2 : 0))
+            use: use, isExclusive: !submission.mayShare, isFresh: submission.needsFresh)
         addWaiting(exchange)
         settle(table.keys[key].origin, actions: &actions)
         return true
@@ -231,7 +242,7 @@ package struct ConnectionPool: Sendable {
     @discardableResult
     package mutating func prioritize(_ exchange: ExchangeID, priority: Int) -> Bool {
         guard let slot = waiting.slot(of: exchange) else { return false }
-        waiting.setPriority(priority, of: slot)
+        waiting.setPriority(priority, use: use(priority: priority, isLive: waiting[slot].use == .live), of: slot)
         return true
     }
 
@@ -244,7 +255,14 @@ package struct ConnectionPool: Sendable {
         self.now = max(self.now, now)
         connections[slot].inFlight -= 1
         connections[slot].isReserved = false
-        if !isReusable { drain(slot) }
+        let wasLive = connections[slot].use == .live
+        if connections[slot].inFlight == 0 { endUse(of: slot) }
+        if !isReusable {
+            drain(slot)
+        } else if wasLive, hasTooMany(connections[slot].origin) {
+            let next = waiting.first(.pooled.of(.live), key: connections[slot].key)
+            if next >= 0 { assign(next, to: slot, actions: &actions) } else { drain(slot) }
+        }
         settle(connection: slot, actions: &actions)
     }
 
@@ -283,7 +301,7 @@ package struct ConnectionPool: Sendable {
     private mutating func fill(_ slot: Int, with first: WaitingKinds, actions: inout [Action]) {
         var kinds = first
         while connections[slot].takesExchanges {
-            let next = waiting.first(kinds, key: connections[slot].key)
+            let next = waiting.first(kinds.intersection(allowedKinds(on: slot)), key: connections[slot].key)
             guard next >= 0 else { break }
             assign(next, to: slot, actions: &actions)
             kinds = .sharing

@@ -68,8 +68,15 @@ struct PoolKeyRecord: Sendable {
 struct PoolOrigin: Sendable {
     let name: String
     var keys = 0
-    /// The number of connections, including those that connect or wait for room, without those that are being closed.
+    /// The number of connections, including those that connect or wait for room, without those that are being closed and the
+    /// `live` ones.
     var connections = 0
+    /// The number of connections that carry an exchange of low priority alone.
+    var low = 0
+    /// The number of connections that carry an exchange that lasts long, and do not count for the limits of the others.
+    var live = 0
+    /// The number of connections that carry an exchange that lasts long.
+    var allLive = 0
     /// The number of connections that are being closed.
     var closing = 0
     /// The number of connections that wait for the room of those.

@@ -28,6 +28,10 @@ struct PooledConnection: Sendable {
     var awaitsLimit = false
     /// A Boolean value that indicates whether the connection carries an exchange that does not share it.
     var isReserved = false
+    /// The kind of the exchange that the connection carries, if it carries one at a time.
+    var use = ConnectionUse.ordinary
+    /// A Boolean value that indicates whether that exchange lasts long, whatever it counts for.
+    var isLive = false
     /// A Boolean value that indicates whether an exchange has been assigned before.
     var isUsed = false
     /// A Boolean value that indicates whether the connection waits for the room of one that is being closed.

@@ -15,20 +15,36 @@ struct Urgency: Comparable, Sendable {
     }
 }
 
-/// A set of kinds of waiting exchanges. Each kind is one of eight queues of a key: an exchange shares its connection or
-/// does not, accepts a pooled connection or does not, and has claimed a connecting connection or has not.
-struct WaitingKinds: Sendable {
-    /// One bit for each queue. In the number of a queue, bit 0 stands for exclusive, bit 1 for fresh, bit 2 for claimed.
-    let bits: UInt8
+/// A set of kinds of waiting exchanges. Each kind is one of the queues of a key: an exchange shares its connection or does not,
+/// accepts a pooled connection or does not, and has claimed a connecting connection or has not. These eight queues exist for each
+/// `ConnectionUse`.
+struct WaitingKinds: OptionSet, Sendable {
+    /// The number of queues for one use.
+    static let queuesPerUse = 8
 
-    static let sharingPooled = WaitingKinds(bits: 0b0001_0001)
-    static let pooled = WaitingKinds(bits: 0b0011_0011)
-    static let sharing = WaitingKinds(bits: 0b0101_0101)
-    static let all = WaitingKinds(bits: 0b1111_1111)
-    static let unclaimed = WaitingKinds(bits: 0b0000_1111)
-    static let unclaimedSharing = WaitingKinds(bits: 0b0000_0101)
-    static let unclaimedExclusive = WaitingKinds(bits: 0b0000_1010)
-    static let claimedSharing = WaitingKinds(bits: 0b0101_0000)
+    /// One bit for each queue. In the number of a queue, bit 0 stands for exclusive, bit 1 for fresh, bit 2 for claimed; the bits
+    /// above are the use.
+    let rawValue: UInt32
+
+    init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    /// The kinds of some queues for every use.
+    private init(ofEachUse bits: UInt32) { rawValue = bits | bits << 8 | bits << 16 }
+
+    static let sharingPooled = WaitingKinds(ofEachUse: 0b0001_0001)
+    static let pooled = WaitingKinds(ofEachUse: 0b0011_0011)
+    static let sharing = WaitingKinds(ofEachUse: 0b0101_0101)
+    static let all = WaitingKinds(ofEachUse: 0b1111_1111)
+    static let claimed = WaitingKinds(ofEachUse: 0b1111_0000)
+    static let unclaimed = WaitingKinds(ofEachUse: 0b0000_1111)
+    static let unclaimedSharing = WaitingKinds(ofEachUse: 0b0000_0101)
+    static let unclaimedExclusive = WaitingKinds(ofEachUse: 0b0000_1010)
+    static let claimedSharing = WaitingKinds(ofEachUse: 0b0101_0000)
+
+    /// Returns the kinds of one use among these.
+    func of(_ use: ConnectionUse) -> WaitingKinds {
+        intersection(WaitingKinds(rawValue: 0b1111_1111 << UInt32(use.rawValue * Self.queuesPerUse)))
+    }
 }
 
 /// An exchange that waits for a connection.
@@ -41,12 +57,33 @@ struct WaitingExchange: Sendable {
     /// The connecting connection that this exchange has claimed; -1 without one.
     var connection = -1
 
+    init(
+        id: ConnectionPool.ExchangeID, key: Int, urgency: Urgency, use: ConnectionUse, isExclusive: Bool, isFresh: Bool
+    ) {
+        self.id = id
+        self.key = key
+        self.urgency = urgency
+        queue = use.rawValue * WaitingKinds.queuesPerUse | (isExclusive ? 1 : 0) | (isFresh ? 2 : 0)
+    }
+
     var isExclusive: Bool { queue & 1 != 0 }
+
+    /// A Boolean value that indicates whether the exchange has claimed a connecting connection.
+    var isClaimed: Bool {
+        get { queue & 4 != 0 }
+        set { queue = newValue ? queue | 4 : queue & ~4 }
+    }
+
+    /// The kind of the exchange.
+    var use: ConnectionUse {
+        get { ConnectionUse(rawValue: queue / WaitingKinds.queuesPerUse) ?? .ordinary }
+        set { queue = queue % WaitingKinds.queuesPerUse | newValue.rawValue * WaitingKinds.queuesPerUse }
+    }
 }
 
-/// The exchanges that wait for a connection, in eight queues for each key.
+/// The exchanges that wait for a connection, in the queues of each key.
 struct WaitingExchanges: Sendable {
-    private static let queuesPerKey = 8
+    private static let queuesPerKey = 3 * WaitingKinds.queuesPerUse
     /// The number of slots up to which the table keeps its memory when the last exchange leaves.
     private static let keptSlots = 1_000
 
@@ -62,8 +99,8 @@ struct WaitingExchanges: Sendable {
 
     func slot(of id: ConnectionPool.ExchangeID) -> Int? { slots[id] }
 
-    /// Adds an exchange, which must not be waiting already, and returns its slot.
-    mutating func add(_ exchange: WaitingExchange) -> Int {
+    /// Adds an exchange, which must not be waiting already.
+    mutating func add(_ exchange: WaitingExchange) {
         while queues.count < (exchange.key + 1) * Self.queuesPerKey { queues.append(PositionedHeap()) }
         let slot: Int
         if let reused = free.popLast() {
@@ -77,7 +114,6 @@ struct WaitingExchanges: Sendable {
         let previous = slots.updateValue(slot, forKey: exchange.id)
         precondition(previous == nil, "the exchange waits already")
         insert(slot)
-        return slot
     }
 
     /// Removes an exchange and returns it.
@@ -106,14 +142,15 @@ struct WaitingExchanges: Sendable {
     mutating func setConnection(_ connection: Int, of slot: Int) {
         takeOut(slot)
         records[slot].connection = connection
-        records[slot].queue = connection < 0 ? records[slot].queue & 0b011 : records[slot].queue | 0b100
+        records[slot].isClaimed = connection >= 0
         insert(slot)
     }
 
-    mutating func setPriority(_ priority: Int, of slot: Int) {
-        let urgency = Urgency(priority: priority, age: records[slot].urgency.age)
-        records[slot].urgency = urgency
-        queues[index(of: slot)].update(at: positions[slot], rank: urgency, positions: &positions)
+    mutating func setPriority(_ priority: Int, use: ConnectionUse, of slot: Int) {
+        takeOut(slot)
+        records[slot].urgency = Urgency(priority: priority, age: records[slot].urgency.age)
+        records[slot].use = use
+        insert(slot)
     }
 
     /// Returns the most urgent exchange of a key among some kinds; -1 if none waits.
@@ -121,7 +158,7 @@ struct WaitingExchanges: Sendable {
         let start = key * Self.queuesPerKey
         guard start < queues.count else { return -1 }
         var best: PositionedHeap<Urgency>.Entry?
-        var bits = kinds.bits
+        var bits = kinds.rawValue
         while bits != 0 {
             let queue = bits.trailingZeroBitCount
             bits &= bits - 1
@@ -137,7 +174,7 @@ struct WaitingExchanges: Sendable {
         let start = key * Self.queuesPerKey
         guard start < queues.count else { return 0 }
         var count = 0
-        var bits = kinds.bits
+        var bits = kinds.rawValue
         while bits != 0 {
             count += queues[start + bits.trailingZeroBitCount].count
             bits &= bits - 1

@@ -9,6 +9,8 @@ package protocol ExchangeHandler: AnyObject {
     func didStartConnecting()
     /// Called when the exchange waits in the queue again, because another one took the connection.
     func didStopConnecting()
+    /// Called when the exchange waits in the queue, because no connection is free. `didStartConnecting` or `didConnect` follows.
+    func didStartWaiting()
     /// Called when a connection is about to carry the request, before any byte of it is sent.
     func didConnect(_ connection: ConnectionInfo)
     /// Called when this number of bytes was sent, with the framing.
@@ -61,6 +63,8 @@ package protocol ExchangeHandler: AnyObject {
 }
 
 extension ExchangeHandler {
+    package func didStartWaiting() {}
+
     /// Returns nil: the handler copies the bytes.
     package func bodyBuffer() -> UnsafeMutableRawBufferPointer? { nil }
 
@@ -193,6 +197,12 @@ package final class HTTPExchange {
         get { variables.sharedDestination }
         set { variables.sharedDestination = newValue }
     }
+    /// A Boolean value that indicates whether the response lasts long, such as a stream of events. Over HTTP/1, its connection
+    /// does not count for the limits of the others.
+    package var isLive: Bool {
+        get { variables.isLive }
+        set { variables.isLive = newValue }
+    }
     /// A Boolean value that indicates whether extended CONNECT on a stream asks for the protocol of `upgrade`. The handler then
     /// receives a status of 200 to 299 in place of 101, and the bytes of the protocol are the bodies of both directions.
     package internal(set) var usesExtendedConnect: Bool {
@@ -214,6 +224,7 @@ package final class HTTPExchange {
         var upgrade: String?
         var sharedDestination: Destination?
         var usesExtendedConnect = false
+        var isLive = false
     }
     private var variables: Variables
     /// A Boolean value that indicates whether a connection has turned out not to take extended CONNECT.
@@ -308,6 +319,13 @@ package final class HTTPExchange {
         return true
     }
 
+    /// Lets the connection count as one of an exchange that lasts long, because the response has turned out to be one.
+    package func becomesLive() {
+        guard !isLive else { return }
+        isLive = true
+        connection?.becomesLive()
+    }
+
     /// Lets the connection take no other exchange, because the peer does not answer.
     package func avoidConnection() { connection?.takeNoMore() }
 
@@ -329,11 +347,16 @@ protocol ExchangeCarrier: AnyObject {
     func takeNoMore()
     /// Tells the server the changed urgency of the exchange.
     func prioritize(_ exchange: HTTPExchange)
+    /// Counts as a connection whose exchange lasts long.
+    func becomesLive()
 }
 
 extension ExchangeCarrier {
     // A connection that carries one exchange at a time is closed with it.
     func takeNoMore() {}
+
+    // A stream that lasts long leaves a connection that several exchanges share to the others.
+    func becomesLive() {}
 
     // The socket of a connection that several exchanges share is not lent.
     func didMoveBytes(_ count: Int64, code: Int32) {}

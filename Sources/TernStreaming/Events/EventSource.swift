@@ -164,6 +164,15 @@ actor EventSource {
             if fields.firstProblem() == nil { request.headers = fields }
         }
         states.update { _ in .connecting }
+        request.onQueueChange = { [states] isQueued in
+            states.update { state in
+                switch state {
+                case .connecting where isQueued: .waitingForConnection
+                case .waitingForConnection where !isQueued: .connecting
+                default: state
+                }
+            }
+        }
         let stream = session.stream(request)
         let task = stream.task
         self.task = task

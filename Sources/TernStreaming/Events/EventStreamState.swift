@@ -10,6 +10,9 @@ public import Foundation
 public enum EventStreamState: Sendable {
     /// The request is being sent, or nothing has been read yet.
     case connecting
+    /// The request waits for a connection: as many event streams and other requests to the host are open as
+    /// `maximumConnectionsPerHost` allows. It fails after `Timeouts.queue`, 30 seconds by default.
+    case waitingForConnection
     /// The server's response was accepted. Events can arrive.
     case open
     /// The connection has ended, and the next attempt follows at `until`; nil while the machine has no network, whose return
@@ -38,6 +41,7 @@ extension EventStreamState: CustomStringConvertible {
     public var description: String {
         switch self {
         case .connecting: "connecting"
+        case .waitingForConnection: "waiting for a connection"
         case .open: "open"
         case .waiting(nil, _): "waiting for a network"
         case .waiting(_?, let failure): failure.map { "waiting after: \($0)" } ?? "waiting"

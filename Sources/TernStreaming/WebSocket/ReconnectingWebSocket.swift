@@ -78,8 +78,8 @@ public actor ReconnectingWebSocket {
             case .failed(let error):
                 switch error.kind {
                 case .status: return error.status.map { $0 == 408 || $0 == 429 || 500...599 ~= $0 } ?? false
-                case .dns, .proxy, .connectionRefused, .connectionFailed, .connectionLost, .connectTimedOut,
-                    .idleTimedOut, .totalTimedOut:
+                case .dns, .proxy, .connectionRefused, .connectionFailed, .connectionLost, .queueTimedOut,
+                    .connectTimedOut, .idleTimedOut, .totalTimedOut:
                     return true
                 default: return false
                 }

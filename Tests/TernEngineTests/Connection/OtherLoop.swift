@@ -142,6 +142,8 @@ extension OtherLoop.OtherConnections: ConnectionObserver {
         report { $0.capacityChanged(connection, to: capacity) }
     }
 
+    func becameLive(on connection: ConnectionPool.ConnectionID) { report { $0.becameLive(on: connection) } }
+
     func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
         report { $0.extendedConnectChanged(connection, isAllowed: isAllowed) }
     }

@@ -5,7 +5,7 @@
 struct PoolHarness {
     /// The properties of a submission that are not the default ones.
     enum Trait {
-        case fresh, exclusive, waitsForShared
+        case fresh, exclusive, waitsForShared, live
     }
 
     var pool: ConnectionPool
@@ -18,11 +18,13 @@ struct PoolHarness {
 
     init(
         perOrigin: Int = 100, total: Int = 100, idleLifetime: UInt64 = 1_000, streams: Int = 100,
-        order: ConnectionPool.Order = .firstInFirstOut
+        order: ConnectionPool.Order = .firstInFirstOut, live: Int = .max, lowPriority: Int = .min
     ) {
         var limits = ConnectionPool.Limits(
             connectionsPerOrigin: perOrigin, connections: total, idleLifetime: idleLifetime)
         limits.streams = streams
+        limits.liveConnectionsPerOrigin = live
+        limits.lowPriority = lowPriority
         pool = ConnectionPool(limits: limits, order: order)
     }
 
@@ -39,6 +41,7 @@ struct PoolHarness {
     ) -> [String] {
         var submission = ConnectionPool.Submission(
             exchange: exchange, key: pool.index(of: Self.key(name)), priority: priority)
+        submission.isLive = traits.contains(.live)
         submission.needsFresh = traits.contains(.fresh)
         submission.mayShare = !traits.contains(.exclusive)
         submission.waitsForShared = traits.contains(.waitsForShared)
@@ -85,6 +88,17 @@ struct PoolHarness {
 
     mutating func change(_ connection: Int, capacity: Int) -> [String] {
         pool.capacityChanged(identifier(connection), capacity: capacity, now: now, actions: &actions)
+        return takeActions()
+    }
+
+    mutating func prioritize(_ exchange: UInt64, priority: Int) -> [String] {
+        pool.prioritize(exchange, priority: priority)
+        pool.serve(exchange, actions: &actions)
+        return takeActions()
+    }
+
+    mutating func becomeLive(_ connection: Int) -> [String] {
+        pool.becameLive(on: identifier(connection), actions: &actions)
         return takeActions()
     }
 

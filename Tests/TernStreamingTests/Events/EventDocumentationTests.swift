@@ -98,6 +98,7 @@ struct EventDocumentationTests {
         for await state in events.states {
             switch state {
             case .connecting: show("connecting")
+            case .waitingForConnection: show("too many streams")
             case .open: show("connected")
             case .waiting(let date, _): show(date.map { "next attempt at \($0)" } ?? "no network")
             case .closed(let end): show("\(end)")

@@ -41,6 +41,7 @@ extension EventStreamState {
     var name: String {
         switch self {
         case .connecting: "connecting"
+        case .waitingForConnection: "waiting for a connection"
         case .open: "open"
         case .waiting(nil, _): "offline"
         case .waiting: "waiting"

@@ -125,4 +125,28 @@ struct TransferClockTests {
         let clock = clock(total: limit, now: 3)
         #expect(clock.expired(at(3)) == .total)
     }
+
+    @Test func theQueueLimitRunsWhileNoConnectionIsMade() {
+        var clock = TransferClock(Timeouts(connect: .seconds(5), idle: .seconds(7), queue: .seconds(3)), now: 0)
+        #expect(!clock.isQueueLimitImplied)
+        clock.queued(1_000_000_000)
+        #expect(clock.nextDeadline == 4_000_000_000 && clock.expired(4_000_000_000) == .queue)
+        clock.paused(2_000_000_000)
+        #expect(clock.nextDeadline == .max)
+        clock.resumed(10_000_000_000)
+        #expect(clock.nextDeadline == 12_000_000_000)
+        clock.connecting(11_000_000_000)
+        #expect(clock.nextDeadline == 16_000_000_000)
+        // Another exchange took the connection.
+        clock.queued(12_000_000_000)
+        #expect(clock.nextDeadline == 15_000_000_000)
+        clock.connected(13_000_000_000)
+        #expect(clock.nextDeadline == 20_000_000_000)
+    }
+
+    @Test func withoutAQueueLimitThereIsALookAfter30Seconds() {
+        var clock = TransferClock(Timeouts(), now: 0)
+        clock.queued(1_000_000_000)
+        #expect(clock.isQueueLimitImplied && clock.nextDeadline == 31_000_000_000)
+    }
 }

@@ -84,7 +84,7 @@ struct EventsCommand: AsyncParsableCommand {
             let time = date.map { "in \(DurationText.span(.seconds(max(0, $0.timeIntervalSinceNow))))" }
             let reason = failure.map { Terminal.plain($0.description) } ?? "the server ended the response"
             terminal.writeLine("tern: connecting again \(time ?? "with the network"): \(reason)")
-        case .connecting, .open, .closed: break
+        case .connecting, .waitingForConnection, .open, .closed: break
         }
     }
 }

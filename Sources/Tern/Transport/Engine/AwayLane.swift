@@ -94,6 +94,8 @@ extension AwayLane: ConnectionObserver {
         report(.capacityChanged(connection, to: capacity))
     }
 
+    func becameLive(on connection: ConnectionPool.ConnectionID) { report(.becameLive(connection)) }
+
     func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
         report(.extendedConnectChanged(connection, isAllowed: isAllowed))
     }

@@ -26,6 +26,7 @@ final class LaneReport: Sendable {
         case detached(ConnectionPool.ConnectionID)
         case closed(ConnectionPool.ConnectionID)
         case capacityChanged(ConnectionPool.ConnectionID, to: Int)
+        case becameLive(ConnectionPool.ConnectionID)
         case extendedConnectChanged(ConnectionPool.ConnectionID, isAllowed: Bool)
         case draining(ConnectionPool.ConnectionID)
         case requiresHTTP1(ConnectionPool.ConnectionID)

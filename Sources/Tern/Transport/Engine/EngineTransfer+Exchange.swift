@@ -7,13 +7,21 @@ import TernEngine
 extension EngineTransfer: ExchangeHandler {
     func didStartConnecting() {
         clock.connecting(now)
+        setIsQueued(false)
         onLane { $0.watch(clock) }
     }
 
-    func didStopConnecting() { clock.withdrawn() }
+    func didStopConnecting() { didStartWaiting() }
+
+    func didStartWaiting() {
+        clock.queued(now)
+        setIsQueued(true)
+        onLane { $0.watch(clock) }
+    }
 
     func didConnect(_ connection: ConnectionInfo) {
         self.connection = connection
+        if isQueued { setIsQueued(false) }
         if connection.version == .http2 { waitForContinue() }
         if usesExtendedConnect { applyPause() }
         clock.connected(now)
@@ -69,6 +77,9 @@ extension EngineTransfer: ExchangeHandler {
             && !head.removableCodings.isEmpty
         isStreamed = transfer.request.streamsBody(of: head, isCompressed: isCompressed)
         transfer.expectBody(of: head)
+        if isStreamed, connection?.version != .http2, transfer.request.delivery == .streamed, head.isOfLiveStream {
+            exchange?.becomesLive()
+        }
         if isStreamed || transfer.request.announcesHead {
             unsafe lane.context.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()
@@ -277,6 +288,14 @@ extension Request.Priority {
         case .low: 5
         case .veryLow: 7
         }
+    }
+}
+
+extension ResponseHead {
+    /// A Boolean value that indicates whether the body is a stream that lasts as long as its server and its reader want.
+    fileprivate var isOfLiveStream: Bool {
+        guard let essence = headers["Content-Type"].flatMap({ MediaType($0) })?.essence else { return false }
+        return essence == "text/event-stream" || essence == "multipart/x-mixed-replace"
     }
 }
 

@@ -22,6 +22,8 @@ final class EngineTransfer {
     var isStreamSwitched = false
     /// A Boolean value that indicates whether the exchange is in the pool: it waits for a connection, or has one.
     var isSubmitted = false
+    /// A Boolean value that indicates whether the exchange waits for a connection that becomes free.
+    private(set) var isQueued = false
     /// The connection that carries the exchange.
     var connection: ConnectionInfo?
     /// The reason why the transfer ends, if the engine does not know it.
@@ -133,6 +135,7 @@ final class EngineTransfer {
         if !transfer.request.hasNoExtras {
             if let limit = transfer.request.chunkLimit { exchange.readLimit = limit }
             if let upgrade = transfer.request.upgrade { exchange.upgrade = upgrade }
+            if transfer.request.isLive { exchange.isLive = true }
         }
         self.exchange = exchange
     }
@@ -167,6 +170,23 @@ final class EngineTransfer {
         lane.pool?.prioritize(exchange)
     }
 
+    /// Records whether the exchange waits for a connection, and tells the one who shows that.
+    func setIsQueued(_ isQueued: Bool) {
+        guard isQueued != self.isQueued else { return }
+        self.isQueued = isQueued
+        if !transfer.request.hasNoExtras { transfer.request.onQueueChange?(isQueued) }
+    }
+
+    /// Returns whether a transfer that has reached a time limit goes on: it waits for a connection, has no limit for that, and
+    /// requests that end some time hold connections.
+    func mayWaitOn(after phase: Timeouts.Phase) -> Bool {
+        guard phase == .queue, clock.isQueueLimitImplied, let exchange, let pool = lane.pool,
+            !pool.connectionsInUse(for: exchange).areAllLive
+        else { return false }
+        clock.queued(now)
+        return true
+    }
+
     // MARK: Pausing
 
     /// Pauses or resumes the transfer. One that has sent nothing yet gives up its place in the queue, because its
@@ -182,6 +202,7 @@ final class EngineTransfer {
         if paused, connection == nil {
             leave()
             clock.withdrawn()
+            setIsQueued(false)
         }
         onLane { $0.watch(clock) }
         // The last step, because the transfer can be on another loop afterwards.

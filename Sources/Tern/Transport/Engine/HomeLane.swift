@@ -92,6 +92,8 @@ final class HomeLane: LoopClient {
             idleLifetime: settings.idleNanoseconds,
             isNewestFirst: settings.queueOrder == .lastInFirstOut,
             authorizeProxy: { ProxyAuthorization.answers(of: $0, for: $1) })
+        poolSettings.liveConnectionsPerOrigin = settings.maximumConnectionsPerHost
+        poolSettings.lowPriority = Request.Priority.low.rawValue
         poolSettings.connection = settings.connection
         pool = ExchangePool(poolSettings, context: context, others: awayLanes)
         lane = TransferLane(context: context, pool: pool)
@@ -215,6 +217,7 @@ final class HomeLane: LoopClient {
         case .detached(let connection): pool.detached(connection)
         case .closed(let connection): pool.closed(connection)
         case .capacityChanged(let connection, let capacity): pool.capacityChanged(connection, to: capacity)
+        case .becameLive(let connection): pool.becameLive(on: connection)
         case .extendedConnectChanged(let connection, let isAllowed):
             pool.extendedConnectChanged(connection, isAllowed: isAllowed)
         case .draining(let connection): pool.draining(connection)

@@ -131,7 +131,7 @@ final class TransferLane {
         // An end can change the table.
         for index in transfers.value.indices {
             guard let transfer = transfers.value[index] else { continue }
-            if let phase = transfer.clock.expired(context.now) {
+            if let phase = transfer.clock.expired(context.now), !transfer.mayWaitOn(after: phase) {
                 end(transfer, transfer.timeout(phase), after: phase)
             } else {
                 next = min(next, transfer.clock.nextDeadline)

@@ -91,7 +91,7 @@ struct URLSessionFailure {
     /// Returns the failure of a time limit that ran out.
     func timeout(_ phase: Timeouts.Phase, _ limits: Timeouts) -> TransferFailure {
         switch phase {
-        case .connect:
+        case .queue, .connect:
             let limit = Self.text(limits.connect)
             return TransferFailure(.connectTimedOut, "no connection to \(host) within \(limit)")
         case .idle:
