@@ -42,7 +42,15 @@ struct DownloadExecution: Sendable {
         record.setResumeData(resumed.data)
         guard let path = try await findPartial(resumed) else { return try await startingOver().requestAndSave() }
         return try await claiming(path) { () throws(NetworkError) in
-            try await continuing(resumed, at: path).requestAndSave()
+            do throws(NetworkError) {
+                return try await continuing(resumed, at: path).requestAndSave()
+            } catch {
+                guard error.underlying as? PartProblem == .contradicted else { throw error }
+                // The next download begins anew. `try?`: a file that stays only takes space.
+                record.setResumeData(nil)
+                try? await files.remove(path)
+                throw error
+            }
         }
     }
 
@@ -75,7 +83,12 @@ struct DownloadExecution: Sendable {
         do throws(NetworkError) {
             try await write(response, to: file)
         } catch {
-            await keepOrRemove(file, of: response)
+            if error.underlying as? PartProblem == .contradicted {
+                record.setResumeData(nil)
+                await file.discard()
+            } else {
+                await keepOrRemove(file, of: response)
+            }
             throw error
         }
         record.setResumeData(nil)
@@ -180,15 +193,41 @@ struct DownloadExecution: Sendable {
         let (head, isSameOrigin) = (response.head, response.head.target.origin == origin)
         switch resumeRules.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
         case .append(let total):
-            response.continuedTotal = total
+            response.filePlace = .rest(total: total)
             return response
         case .replace:
             return response
-        case .startOver:
+        case .askForWhole:
             await response.discard()
             record.meter.startDownload(at: 0)
-            return try await execution.perform(request)
+            return try checked(try await execution.perform(request), by: resumeRules)
         }
+    }
+
+    /// Checks the whole file that is asked for because a response did not fit the part.
+    private func checked(
+        _ response: IncomingResponse, by rules: ResumedDownloadRules
+    ) throws(NetworkError) -> IncomingResponse {
+        // The validation reports it.
+        if response.request.refusal(of: response) != nil { return response }
+        switch rules.decision(onWholeFile: response.head.status, headers: response.head.headers) {
+        case .use(let length):
+            var response = response
+            response.filePlace = length.map { .whole(length: $0) }
+            return response
+        case .fail:
+            record.cancelTransfer()
+            throw contradiction(response.head)
+        }
+    }
+
+    /// Returns the error of a server that contradicts what it has said about the file.
+    private func contradiction(_ head: ResponseHead) -> NetworkError {
+        let total = resumed?.data.totalBytes.map { "\($0) bytes" } ?? "another length"
+        let reason = "the response to the request for the whole file contradicts an earlier one, which stated \(total)"
+        return NetworkError(
+            TransferFailure(.malformedResponse, reason, underlying: PartProblem.contradicted),
+            request: request.request, response: head)
     }
 
     // MARK: The temporary file
@@ -197,7 +236,7 @@ struct DownloadExecution: Sendable {
         do {
             if let resumed {
                 record.setResumeData(nil)
-                if response.continuedTotal != nil {
+                if case .rest = response.filePlace {
                     return try await PartialFile(continuing: resumed.path, at: resumed.data.offset, files)
                 }
                 // The server sends the whole file again: the bytes in the partial file are replaced.
@@ -229,7 +268,7 @@ struct DownloadExecution: Sendable {
         do {
             // A killed process runs no code at its end, so the resume data are kept up to date during the download.
             let beginning = resumeData(for: file, of: response)
-            let end = response.continuedTotal ?? response.head.partLength
+            let end = response.filePlace?.end ?? response.head.partLength
             // The reader waits where it writes, so that a portion costs one wake-up. A body that must be decompressed
             // does not hold up the files of others.
             let place: (any Actor)? = response.isDecompressed ? nil : files
@@ -238,6 +277,9 @@ struct DownloadExecution: Sendable {
             if let failure = outcome.failure { throw response.request.error(failure, outcome) }
             // A transport can collect the body of a task whose response became a download.
             if file.writtenLength == 0, !outcome.body.isEmpty { try await file.write([outcome.body]) }
+            if case .whole(let length) = response.filePlace, file.writtenLength != length {
+                throw contradiction(response.head)
+            }
             if let end, file.writtenLength < end {
                 let reason = "the part (206) ended after \(file.writtenLength) of \(end) bytes"
                 throw response.request.error(TransferFailure(.truncatedBody, reason), outcome)
@@ -260,6 +302,7 @@ struct DownloadExecution: Sendable {
             let count = piece.chunks.reduce(piece.missingCount ?? 0) { $0 + Int64($1.count) }
             if let end, file.writtenLength + count > end {
                 record.cancelTransfer()
+                if case .whole = response.filePlace { throw contradiction(response.head) }
                 let reason = "the part (206) has more bytes than its Content-Range says"
                 throw response.request.error(
                     TransferFailure(.malformedResponse, reason), await response.finalOutcome())
@@ -290,7 +333,7 @@ struct DownloadExecution: Sendable {
     private func resumeData(for file: PartialFile, of response: IncomingResponse) -> ResumeData? {
         guard options.isResumable else { return nil }
         let (validator, total): (String?, Int64?) =
-            if let total = response.continuedTotal {
+            if case .rest(let total) = response.filePlace {
                 (resumed?.data.validator, total)
             } else {
                 (Self.validator(of: response.head), response.head.contentLength)

@@ -58,8 +58,9 @@ package struct IncomingResponse: Sendable {
     /// A Boolean value that indicates whether the response is a redirect that is not followed. Its status is accepted
     /// regardless of the validation.
     private(set) var isStoppedRedirect = false
-    /// The length of the whole file in bytes, if the body is the rest of a continued download; otherwise nil.
-    var continuedTotal: Int64?
+    /// The place of the body in the file of a continued download; nil for other responses, and for a body of any length that is
+    /// the whole file.
+    var filePlace: FilePlace?
     private var origin: Origin
 
     /// The request that was answered. After a redirect, a challenge or a change by an interceptor, it differs from the
@@ -407,6 +408,22 @@ package struct IncomingResponse: Sendable {
         }
         defer { timer.cancel() }
         return await read()
+    }
+}
+
+/// The place of a body in the file of a continued download. Indirect, because a response is copied at several stages.
+indirect enum FilePlace: Sendable {
+    /// The rest of the file, which then has `total` bytes.
+    case rest(total: Int64)
+    /// The whole file, which is known to have this length in bytes.
+    case whole(length: Int64)
+
+    /// The length of the file after the body, in bytes.
+    var end: Int64 {
+        switch self {
+        case .rest(let total): total
+        case .whole(let length): length
+        }
     }
 }
 

@@ -1,31 +1,47 @@
 /// Makes the request for the rest of a download, and decides how to use its response (RFC 9110 §13.1.5, §14.4,
-/// §15.3.7). Pure.
+/// §15.3.7). Pure. Resumed downloads, durable downloads, the transfer queue and the parts of images use it.
 ///
-/// A 206 response is used only if it is certain to be the entire rest of the same bytes: it begins where the file ends
-/// and ends where the whole ends, it has the requested validator, and it is not encoded.
+/// The number of bytes that are here, the length of the whole, and the strong entity tag are facts. A response is appended only if
+/// it is certain to continue the same bytes: it begins where the file ends, it has the requested validator, and it is not encoded.
+/// A response that contradicts the facts is discarded, and the whole file is asked for once. The table of all responses is in
+/// `Documentation/Reference/ResumedDownloads.md`.
 package struct ResumedDownloadRules: Sendable, Equatable {
-    /// The next step after a response.
+    /// The next step after a response to the request for the rest.
     package enum Decision: Sendable, Equatable {
-        /// Appends the body to the file. `total` is the length of the file afterwards, in bytes.
+        /// Appends the body to the file. `total` is the length of the whole file in bytes.
         case append(total: Int64)
-        /// Uses the response from its beginning. The validation judges its status.
+        /// Uses the response from its beginning: it is the whole file.
         case replace
-        /// Discards the response and asks for the whole file.
-        case startOver
+        /// Discards the response and asks for the whole file. The part stays until the whole file comes.
+        case askForWhole
+    }
+
+    /// The use of the response to the request for the whole file that follows.
+    package enum WholeDecision: Sendable, Equatable {
+        /// Uses the response. The body must have this length in bytes; nil for any.
+        case use(length: Int64?)
+        /// Fails, and discards the part: the server has contradicted itself.
+        case fail
     }
 
     /// The number of bytes in the file.
     package let offset: Int64
-    /// A strong entity tag or a date.
+    /// The value of If-Range: a strong entity tag or a date.
     package let validator: String
+    /// The strong entity tag of the bytes; nil if none is known.
+    package let entityTag: String?
     /// The length of the whole file in bytes; nil when it is not known.
     package let totalBytes: Int64?
     /// The position after the last byte to ask for; nil for the entire rest.
     package let end: Int64?
 
-    package init(offset: Int64, validator: String, totalBytes: Int64?, end: Int64? = nil) {
+    /// - Parameter entityTag: The strong entity tag of the bytes; nil for the validator if that is one.
+    package init(
+        offset: Int64, validator: String, entityTag: String? = nil, totalBytes: Int64?, end: Int64? = nil
+    ) {
         self.offset = offset
         self.validator = validator
+        self.entityTag = validator.hasPrefix("\"") ? validator : entityTag
         self.totalBytes = totalBytes
         self.end = end
     }
@@ -35,7 +51,7 @@ package struct ResumedDownloadRules: Sendable, Equatable {
         ["Range": "bytes=\(offset)-" + (end.map { "\($0 - 1)" } ?? ""), "If-Range": validator]
     }
 
-    /// Decides how to use a response.
+    /// Decides how to use a response to the request for the rest.
     ///
     /// - Parameters:
     ///   - status: The status of the response.
@@ -43,16 +59,58 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     ///   - isSameOrigin: A Boolean value that indicates whether the response comes from the origin that sent the
     ///     beginning. A redirect can lead to another one.
     package func decision(on status: Int, headers: Headers, isSameOrigin: Bool) -> Decision {
-        if status == 416 { return .startOver }
-        guard status == 206 else { return .replace }
-        guard let total = total(of: headers), isSameVersion(headers, isSameOrigin: isSameOrigin) else {
-            return .startOver
+        switch status {
+        case 416: return .askForWhole
+        case 206:
+            guard let part = part(headers), isPartOfVersion(headers, isSameOrigin: isSameOrigin) else {
+                return .askForWhole
+            }
+            return .append(total: part.total)
+        case 200: return decision(onWhole: headers)
+        default: return .replace
         }
-        return .append(total: total)
     }
 
-    /// Returns the length of the whole file if the part is the one that was asked for; otherwise nil.
-    private func total(of headers: Headers) -> Int64? {
+    /// Decides on a 200. It is the whole file (RFC 9110 §15.3.1), but there are servers that send the rest with this status. The
+    /// length tells them apart.
+    private func decision(onWhole headers: Headers) -> Decision {
+        let version = version(of: headers)
+        if headers.contains("Content-Range") {
+            // Without the tag, the total and the length, nothing proves that the server has understood the range.
+            guard version == .same, entityTag != nil, headers.contains("Content-Length"), let part = part(headers),
+                part.statesTotal
+            else { return .askForWhole }
+            return .append(total: part.total)
+        }
+        if version == .other { return .replace }
+        let length = statedLength(headers)
+        if let totalBytes { return length == totalBytes ? .replace : .askForWhole }
+        // The whole is not shorter than its beginning.
+        return (length ?? offset) >= offset ? .replace : .askForWhole
+    }
+
+    /// Decides how to use a response to the request for the whole file that follows a response to the request for the rest. The
+    /// response has been accepted.
+    package func decision(onWholeFile status: Int, headers: Headers) -> WholeDecision {
+        guard status == 200 || status == 203 else { return .fail }
+        if let field = headers["Content-Range"], ContentRange(field)?.range?.lowerBound != 0 { return .fail }
+        guard version(of: headers) == .same, entityTag != nil, let totalBytes else { return .use(length: nil) }
+        if let length = statedLength(headers), length != totalBytes { return .fail }
+        return .use(length: totalBytes)
+    }
+
+    // MARK: The part
+
+    /// The part that a response contains.
+    private struct Part {
+        /// The length of the whole file in bytes.
+        let total: Int64
+        /// A Boolean value that indicates whether the response states this length.
+        let statesTotal: Bool
+    }
+
+    /// Returns the part of a response if it is the one that was asked for; otherwise nil.
+    private func part(_ headers: Headers) -> Part? {
         let ranges = headers.values(for: "Content-Range")
         guard ranges.count == 1, let field = ContentRange(ranges[0]), field.unit == "bytes", let range = field.range,
             range.lowerBound == offset
@@ -64,16 +122,59 @@ package struct ResumedDownloadRules: Sendable, Equatable {
         if headers.contains("Content-Encoding") { return nil }
         let lengths = headers.values(for: "Content-Length")
         guard lengths.allSatisfy({ Int64($0) == (end ?? total) - offset }) else { return nil }
-        return total
+        return Part(total: total, statesTotal: field.completeLength != nil)
     }
 
-    /// Returns whether a response is a part of the same version. A server that ignores If-Range sends the rest of its
-    /// current file. One that supports it repeats an entity tag (RFC 9110 §15.3.7) but can leave out a date.
-    private func isSameVersion(_ headers: Headers, isSameOrigin: Bool) -> Bool {
-        if validator.hasPrefix("\"") { return headers.hasOnly(validator, for: "ETag") }
+    /// The length that a response states for its body without a content coding; nil if it states none.
+    private func statedLength(_ headers: Headers) -> Int64? {
+        if headers.contains("Content-Encoding") { return nil }
+        let lengths = headers.values(for: "Content-Length")
+        guard let first = lengths.first, lengths.allSatisfy({ $0 == first }) else { return nil }
+        return Int64(first)
+    }
+
+    // MARK: The version
+
+    private enum Version {
+        case same
+        case other
+        /// The response does not say.
+        case unknown
+    }
+
+    /// Returns the version that a response is of. A weak tag with the same text says nothing about the bytes.
+    private func version(of headers: Headers) -> Version {
+        let (name, known) = entityTag.map { ("ETag", $0) } ?? ("Last-Modified", validator)
+        let values = headers.values(for: name)
+        guard values.count == 1 else { return .unknown }
+        if values[0].hasSameBytes(as: known) { return .same }
+        return values[0].hasSameBytes(as: "W/" + known) ? .unknown : .other
+    }
+
+    /// Returns whether a 206 is a part of the same version. A server that ignores If-Range sends the rest of its current file. One
+    /// that supports it repeats an entity tag (RFC 9110 §15.3.7) but can leave out a date.
+    private func isPartOfVersion(_ headers: Headers, isSameOrigin: Bool) -> Bool {
+        if validator.hasPrefix("\"") { return version(of: headers) == .same }
+        // A date was sent, and the entity tag of the response still tells the version.
+        if entityTag != nil, headers.contains("ETag"), version(of: headers) != .same { return false }
         let dates = headers.values(for: "Last-Modified")
         if !dates.isEmpty { return dates == [validator] }
         guard isSameOrigin, let totalBytes else { return false }
         return headers["Content-Range"].flatMap { ContentRange($0) }?.completeLength == totalBytes
+    }
+}
+
+/// The reason why the part of a download cannot be used, as the underlying error of the download's error.
+package enum PartProblem: Error, Equatable, CustomStringConvertible {
+    /// The server has contradicted itself, for the rest and for the whole. The part is discarded.
+    case contradicted
+    /// The message is whole, and its body does not have the length that it should have.
+    case otherLength
+
+    package var description: String {
+        switch self {
+        case .otherLength: "the body has another length"
+        case .contradicted: "the part contradicts the server's file"
+        }
     }
 }

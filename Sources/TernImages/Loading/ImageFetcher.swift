@@ -53,6 +53,8 @@ struct ImageFetcher: Sendable {
         let request: Request
         let cachedFreshness: Freshness?
         var partial: PartialImage?
+        /// The partial download that a response did not fit, because of which the whole is fetched; nil for none.
+        var contradicted: PartialImage?
         let byteLimit: Int
         /// The disk cache for partial downloads; nil if none is kept.
         let disk: DiskCache?
@@ -99,7 +101,7 @@ struct ImageFetcher: Sendable {
             case .done(let fetched):
                 return fetched
             case .startOver:
-                prepared.partial = nil
+                (prepared.contradicted, prepared.partial) = (prepared.partial, nil)
                 // The part would not match the next time either. If it stays, it costs one more request.
                 try? await cache?.remove(PartialImage.key(fetch.key))
                 fetch.chunks?.restart()
@@ -125,6 +127,7 @@ struct ImageFetcher: Sendable {
                     .malformedResponse, reason: "the server sent a partial response (206) that was not requested")
             }
             accepted = head
+            if let part = prepared.contradicted { try check(head, of: stream, against: part, request: request) }
             let fits = body.begin(head, after: decision == .append ? partial?.data : nil)
             if fits, body.offset > 0 { fetch.chunks?.append(body.data) }
             var chunks = stream.chunks.makeAsyncIterator()
@@ -134,6 +137,9 @@ struct ImageFetcher: Sendable {
                 if let progress = body.progress(at: MonotonicClock.nanoseconds()) { fetch.report(progress) }
             }
             if !fits { throw tooLarge(stream, limit: body.limit) }
+            if let part = prepared.contradicted, !part.admits(body.data.count, of: head) {
+                throw contradiction(head, request)
+            }
         } catch {
             if partial != nil, error.status == 416 { return .startOver }
             if let cachedFreshness = prepared.cachedFreshness, error.status == 304, let head = error.response {
@@ -141,7 +147,8 @@ struct ImageFetcher: Sendable {
                 return .done(
                     .notModified(cachedFreshness.updated(by: head, now: configuration.now(), fallback: fallback)))
             }
-            if let accepted { await keep(error.kind == .tooLarge ? nil : body, of: accepted, for: prepared) }
+            let isUseless = error.kind == .tooLarge || error.underlying is PartProblem
+            if let accepted { await keep(isUseless ? nil : body, of: accepted, for: prepared) }
             throw Task.isCancelled ? .cancelled : imageError(for: error)
         }
         guard let head = accepted else { return .startOver }
@@ -149,6 +156,22 @@ struct ImageFetcher: Sendable {
         if partial != nil { try? await prepared.disk?.remove(PartialImage.key(fetch.key)) }
         let freshness = Freshness(head, now: configuration.now(), fallback: configuration.defaultFreshness)
         return .done(.bytes(try await transformed(body.data, head), freshness, resumedFrom: body.offset))
+    }
+
+    /// Throws if the head of the response to the request for the whole contradicts a part of the same version.
+    private func check(
+        _ head: ResponseHead, of stream: ResponseStream, against part: PartialImage, request: Request
+    ) throws(NetworkError) {
+        guard case .fail = part.resumeRules.decision(onWholeFile: head.status, headers: head.headers) else { return }
+        stream.task.cancel()
+        throw contradiction(head, request)
+    }
+
+    private func contradiction(_ head: ResponseHead, _ request: Request) -> NetworkError {
+        let reason = "the response to the request for the whole image contradicts an earlier one in its length"
+        return NetworkError(
+            TransferFailure(.malformedResponse, reason, underlying: PartProblem.contradicted), request: request,
+            response: head)
     }
 
     private func tooLarge(_ stream: ResponseStream, limit: Int) -> NetworkError {

@@ -109,14 +109,28 @@ struct PartialImage: Sendable, Equatable {
         ["Range": "bytes=\(data.count)-", "If-Range": validator, "Accept-Encoding": "identity"]
     }
 
-    func decision(for head: ResponseHead) -> Decision {
-        guard head.status == 206 else { return .replace }
-        let resumeRules = ResumedDownloadRules(
+    /// The rules of the continuation.
+    var resumeRules: ResumedDownloadRules {
+        ResumedDownloadRules(
             offset: Int64(data.count), validator: validator, totalBytes: length.map { Int64($0) })
+    }
+
+    /// Returns whether a body of this length can be the whole of which this is a part, by the head of its response.
+    func admits(_ count: Int, of head: ResponseHead) -> Bool {
+        switch resumeRules.decision(onWholeFile: head.status, headers: head.headers) {
+        case .use(let length): length == nil || length == Int64(count)
+        case .fail: false
+        }
+    }
+
+    func decision(for head: ResponseHead) -> Decision {
         let decision = resumeRules.decision(
             on: head.status, headers: head.headers, isSameOrigin: head.redirects.isEmpty)
-        guard case .append = decision else { return .mismatch }
-        return .append
+        return switch decision {
+        case .append: .append
+        case .replace: .replace
+        case .askForWhole: .mismatch
+        }
     }
 }
 

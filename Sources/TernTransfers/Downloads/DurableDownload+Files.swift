@@ -235,9 +235,11 @@ extension DurableDownload {
 
     var cancellation: NetworkError { error(.cancelled, "the download was cancelled") }
 
-    func error(_ kind: NetworkError.Kind, _ reason: String, head: ResponseHead? = nil) -> NetworkError {
+    func error(
+        _ kind: NetworkError.Kind, _ reason: String, head: ResponseHead? = nil, underlying: PartProblem? = nil
+    ) -> NetworkError {
         guard let request else { return NetworkError(kind, reason: reason) }
-        return NetworkError(TransferFailure(kind, reason), request: request, response: head)
+        return NetworkError(TransferFailure(kind, reason, underlying: underlying), request: request, response: head)
     }
 
     nonisolated func fileError(_ cause: any Error, _ reason: String, request: Request) -> NetworkError {
@@ -300,6 +302,11 @@ extension DurableDownload {
             throw error(
                 .malformedResponse, "the server sent a part (206), and was asked for the whole file", head: head)
         }
+        let whole = contradicted.map { $0.decision(onWholeFile: head) } ?? .use(length: nil)
+        guard case .use(let knownLength) = whole else {
+            stream.task.cancel()
+            throw await contradiction(part, head)
+        }
         let discarded = await part.length
         if discarded > 0 || startOverReason != nil {
             trace.add(.startedOver(startOverReason ?? doubt, discarded: discarded))
@@ -308,7 +315,7 @@ extension DurableDownload {
         }
         startOverReason = nil
         doubt = head.contentCodings.isEmpty ? .noValidator : .encoded
-        let size = head.contentCodings.isEmpty ? head.contentLength : nil
+        let size = knownLength ?? (head.contentCodings.isEmpty ? head.contentLength : nil)
         try checkSize(size, stream: stream, head: head)
         let validators = StrongValidators(head)
         rule = ContinuationRule(offset: 0, validators: validators, size: size, origin: head.target.origin)
@@ -337,7 +344,23 @@ extension DurableDownload {
             return
         }
         hash = try newHash()
-        try await copy(stream, to: part, from: 0, total: size)
+        do throws(NetworkError) {
+            try await copy(stream, to: part, from: 0, total: size)
+        } catch {
+            guard knownLength != nil, error.underlying as? PartProblem == .otherLength else { throw error }
+            throw await contradiction(part, head)
+        }
+        contradicted = nil
+    }
+
+    /// Discards the part, and returns the error of a server that contradicts what it has said about the file.
+    private func contradiction(_ part: DownloadPart, _ head: ResponseHead) async -> NetworkError {
+        let size = contradicted?.size.map { "\($0) bytes" } ?? "another length"
+        contradicted = nil
+        // The end of the download reports a part that cannot be removed.
+        try? await part.discard()
+        let reason = "the response to the request for the whole file contradicts an earlier one, which stated \(size)"
+        return error(.malformedResponse, reason, head: head)
     }
 
     /// Receives the rest of a file that is the same.
@@ -401,7 +424,8 @@ extension DurableDownload {
         receivedBytes += length - offset
         guard let failure else {
             guard let total, length < total else { return }
-            throw error(.truncatedBody, "the body ended after \(length) of \(total) bytes")
+            throw error(
+                .truncatedBody, "the body ended after \(length) of \(total) bytes", underlying: .otherLength)
         }
         if case .network = failure {} else { stream.task.cancel() }
         if case .tooLong(let limit) = failure, total == nil {
@@ -415,7 +439,8 @@ extension DurableDownload {
         switch failure {
         case .network(let error): error
         case .file(let failure): try writeError(failure)
-        case .tooLong: error(.malformedResponse, "the body has more bytes than the response says")
+        case .tooLong:
+            error(.malformedResponse, "the body has more bytes than the response says", underlying: .otherLength)
         case .cancelled: cancellation
         case .deadline: deadlinePassed
         }

@@ -44,6 +44,8 @@ actor DurableDownload {
     /// The reason why the bytes so far cannot be continued, if their response had no validator.
     var doubt = StartOverReason.noValidator
     var rule = ContinuationRule(offset: 0, validators: StrongValidators())
+    /// The facts that a response contradicted, because of which the whole file is asked for; nil otherwise.
+    var contradicted: ContinuationRule?
     var schedule: RetrySchedule
     /// The number of failed attempts of the download, with all of its segments.
     private var failedAttempts = 0
@@ -268,6 +270,8 @@ actor DurableDownload {
                 self.plan = nil
                 mayUseSegments = false
                 startOverReason = reason
+                contradicted = rule
+                contradicted?.size = plan.size
                 rule = ContinuationRule(offset: 0, validators: StrongValidators())
             }
             let received = receivedBytes
@@ -357,11 +361,13 @@ actor DurableDownload {
     func attempt(_ part: DownloadPart) async throws(NetworkError) {
         attempts += 1
         try await prepareAttempt()
+        var asksForPart = rule.fields != nil
+        if asksForPart { contradicted = nil }
         for _ in 0..<Self.mostRequests {
-            if rule.fields != nil { try await hashPart(part) }
-            let stream = session.stream(try attemptRequest(rule))
-            let head = try await acceptedHead(of: stream, isPart: rule.fields != nil)
-            guard rule.fields != nil else { return try await receiveWhole(stream, head, into: part) }
+            if asksForPart { try await hashPart(part) }
+            let stream = session.stream(try attemptRequest(asksForPart ? rule : nil))
+            let head = try await acceptedHead(of: stream, isPart: asksForPart)
+            guard asksForPart else { return try await receiveWhole(stream, head, into: part) }
             switch rule.decision(on: head) {
             case .append(let total):
                 return try await receiveRest(stream, of: total, into: part)
@@ -377,7 +383,8 @@ actor DurableDownload {
             case .askForWhole(let reason):
                 stream.task.cancel()
                 startOverReason = reason
-                rule = ContinuationRule(offset: 0, validators: StrongValidators())
+                contradicted = rule
+                asksForPart = false
             }
         }
         throw error(.malformedResponse, "the server answers a request for the whole file as one for a part")
@@ -389,13 +396,15 @@ actor DurableDownload {
         request = try await hooks.request(try firstRequest.get())
     }
 
-    /// Returns the request of an attempt, for a part if the rule says so.
+    /// Returns the request of an attempt.
     ///
-    /// - Parameter bufferLimit: The number of bytes that may wait in memory; nil for that of one stream.
-    func attemptRequest(_ rule: ContinuationRule, bufferLimit: Int? = nil) throws(NetworkError) -> Request {
+    /// - Parameters:
+    ///   - rule: The part to ask for; nil for the whole file.
+    ///   - bufferLimit: The number of bytes that may wait in memory; nil for that of one stream.
+    func attemptRequest(_ rule: ContinuationRule?, bufferLimit: Int? = nil) throws(NetworkError) -> Request {
         guard var request else { throw try firstRequest.get().cancelled }
         options.retry.limit(&request, elapsed: time.elapsed(), in: session.configuration)
-        if let fields = rule.fields { request.headers = request.headers.overriding(with: fields) }
+        if let fields = rule?.fields { request.headers = request.headers.overriding(with: fields) }
         if !request.headers.contains("Accept-Encoding") { request.headers["Accept-Encoding"] = "identity" }
         request.cache = .noStore
         request.isRetriedByCaller = true

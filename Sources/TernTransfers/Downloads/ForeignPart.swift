@@ -101,7 +101,7 @@ extension DurableDownload {
     /// Returns the head of the server's file, in as many attempts as it takes; nil if the server does not answer HEAD.
     private func foreignHead() async throws(NetworkError) -> ResponseHead? {
         while true {
-            var request = try attemptRequest(ContinuationRule(offset: 0, validators: StrongValidators()))
+            var request = try attemptRequest(nil)
             request.method = .head
             attempts += 1
             let task = session.task(for: request, startsImmediately: true)

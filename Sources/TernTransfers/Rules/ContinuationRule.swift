@@ -82,7 +82,10 @@ struct ContinuationRule: Sendable, Equatable {
     }
 
     private var rules: ResumedDownloadRules? {
-        validator.map { ResumedDownloadRules(offset: offset, validator: $0, totalBytes: size, end: end) }
+        validator.map {
+            ResumedDownloadRules(
+                offset: offset, validator: $0, entityTag: validators.etag, totalBytes: size, end: end)
+        }
     }
 
     /// The fields that ask for the rest; nil if the whole file must be asked for.
@@ -98,18 +101,27 @@ struct ContinuationRule: Sendable, Equatable {
         let isSameOrigin = origin != nil && head.target.origin == origin
         switch rules.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
         case .append(let total):
-            // A date was sent, and the entity tag of the response still tells the version.
-            if let etag = validators.etag, let current = head.headers["ETag"], !current.hasSameBytes(as: etag) {
-                return .askForWhole(.fileChanged)
-            }
             return .append(total: total)
-        case .startOver:
-            return .askForWhole(reason(of: head))
+        case .askForWhole:
+            return ignoresTag(head) ? .askWithDate : .askForWhole(reason(of: head))
         case .replace:
-            let isSameTag = validators.etag.map { head.headers.hasOnly($0, for: "ETag") } ?? false
-            if isSameTag, !prefersDate, validators.lastModified != nil { return .askWithDate }
+            if ignoresTag(head) { return .askWithDate }
             return .replace(head.contentCodings.isEmpty ? (hasChanged(head) ? .fileChanged : .rangeIgnored) : .encoded)
         }
+    }
+
+    /// Returns whether a response is the whole file of the same version, so that the server may compare dates only.
+    private func ignoresTag(_ head: ResponseHead) -> Bool {
+        guard head.status == 200, !head.headers.contains("Content-Range"), !prefersDate,
+            validators.lastModified != nil, let etag = validators.etag
+        else { return false }
+        return head.headers.hasOnly(etag, for: "ETag")
+    }
+
+    /// Decides how the response to the request for the whole file is used, if this one was to be continued.
+    func decision(onWholeFile head: ResponseHead) -> ResumedDownloadRules.WholeDecision {
+        // Without a validator, nothing is known about the file.
+        rules?.decision(onWholeFile: head.status, headers: head.headers) ?? .use(length: nil)
     }
 
     /// Decides on a 416. The server has evaluated the range, so the file is complete if its length is that of the part and it
@@ -131,7 +143,8 @@ struct ContinuationRule: Sendable, Equatable {
 
     private func reason(of head: ResponseHead) -> StartOverReason {
         if head.headers.contains("Content-Encoding") { return .encoded }
-        return hasChanged(head) ? .fileChanged : .wrongRange
+        if hasChanged(head) { return .fileChanged }
+        return head.status == 200 && !head.headers.contains("Content-Range") ? .rangeIgnored : .wrongRange
     }
 
     /// Returns whether a response says that the file is another version.

@@ -60,6 +60,6 @@ extension FuzzTarget {
             preconditionFailure("what was encoded is not decoded")
         }
         precondition(again == decoded && !decoded.description.isEmpty)
-        return "token \(decision == .startOver) \(decoded.totalBytes == nil)"
+        return "token \(decision == .askForWhole) \(decoded.totalBytes == nil)"
     }
 }

@@ -21,11 +21,71 @@ struct ResumedDownloadRulesTests {
 
     @Test(
         arguments: [
-            (200, .replace), (203, .replace), (204, .replace), (304, .replace), (404, .replace), (503, .replace),
-            (416, .startOver), (206, .append(total: 20)),
+            (203, .replace), (204, .replace), (304, .replace), (404, .replace), (503, .replace),
+            (416, .askForWhole), (206, .append(total: 20)),
         ] as [(Int, Decision)])
     func statusDecidesFirst(status: Int, expected: Decision) {
         #expect(decision(status: status, headers: ["Content-Range": "bytes 10-19/20", "ETag": "\"a\""]) == expected)
+    }
+
+    /// A 200 is the whole if its length is that of the whole, or if it is of another version. With a range, it is the rest if it
+    /// states everything.
+    @Test(
+        arguments: [
+            (20, "\"a\"", "20", nil, .replace), (20, "\"a\"", "10", nil, .askForWhole),
+            (20, "\"a\"", "5", nil, .askForWhole), (20, "\"a\"", nil, nil, .askForWhole),
+            (20, "\"b\"", "10", nil, .replace), (20, "\"b\"", nil, nil, .replace),
+            (20, nil, "20", nil, .replace), (20, nil, "10", nil, .askForWhole), (20, nil, nil, nil, .askForWhole),
+            (20, "W/\"a\"", "20", nil, .replace), (20, "W/\"a\"", "10", nil, .askForWhole),
+            (20, "\"a\"", "10", "bytes 10-19/20", .append(total: 20)),
+            (nil, "\"a\"", "10", "bytes 10-19/20", .append(total: 20)),
+            (20, "\"a\"", nil, "bytes 10-19/20", .askForWhole), (20, "\"a\"", "20", "bytes 10-19/20", .askForWhole),
+            (20, "\"a\"", "10", "bytes 10-19/*", .askForWhole), (20, "\"a\"", "11", "bytes 10-20/21", .askForWhole),
+            (20, "\"a\"", "11", "bytes 9-19/20", .askForWhole), (20, "\"a\"", "20", "bytes 0-19/20", .askForWhole),
+            (20, "\"b\"", "10", "bytes 10-19/20", .askForWhole), (20, nil, "10", "bytes 10-19/20", .askForWhole),
+            (20, "W/\"a\"", "10", "bytes 10-19/20", .askForWhole), (20, "\"a\"", "10", "nonsense", .askForWhole),
+            (nil, "\"a\"", "20", nil, .replace), (nil, "\"a\"", nil, nil, .replace),
+            (nil, "\"a\"", "9", nil, .askForWhole), (nil, nil, "9", nil, .askForWhole), (nil, nil, nil, nil, .replace),
+        ] as [(Int64?, String?, String?, String?, Decision)])
+    func wholeIsToldFromTheRest(known: Int64?, tag: String?, length: String?, range: String?, expected: Decision) {
+        let rules = ResumedDownloadRules(offset: 10, validator: "\"a\"", totalBytes: known)
+        var headers = Headers()
+        for (name, value) in [("ETag", tag), ("Content-Length", length), ("Content-Range", range)] {
+            if let value { headers[name] = value }
+        }
+        #expect(decision(rules, status: 200, headers: headers) == expected)
+    }
+
+    /// A date does not prove that the rest under 200 is of the same bytes.
+    @Test func wholeOfADateIsToldByItsLength() {
+        let date: Headers = ["Last-Modified": Self.date]
+        func decision(_ headers: Headers) -> Decision {
+            self.decision(Self.dated, status: 200, headers: date.overriding(with: headers))
+        }
+        #expect(decision(["Content-Length": "20"]) == .replace)
+        #expect(decision(["Content-Length": "10"]) == .askForWhole)
+        #expect(decision(["Content-Length": "10", "Content-Range": "bytes 10-19/20"]) == .askForWhole)
+        #expect(decision(["Content-Length": "10", "Last-Modified": "Thu, 22 Oct 2015 07:28:00 GMT"]) == .replace)
+        #expect(decision(["Content-Length": "20", "Content-Encoding": "gzip"]) == .askForWhole)
+    }
+
+    @Test(
+        arguments: [
+            (200, "\"a\"", "20", nil, .use(length: 20)), (200, "\"a\"", nil, nil, .use(length: 20)),
+            (203, "\"a\"", "20", nil, .use(length: 20)), (200, "\"a\"", "10", nil, .fail),
+            (200, "\"b\"", "10", nil, .use(length: nil)), (200, nil, "10", nil, .use(length: nil)),
+            (200, "\"a\"", "10", "bytes 10-19/20", .fail), (200, "\"b\"", "10", "bytes 10-19/20", .fail),
+            (200, "\"a\"", "20", "bytes 0-19/20", .use(length: 20)), (202, "\"b\"", "10", nil, .fail),
+            (204, nil, nil, nil, .fail), (206, "\"a\"", "10", "bytes 10-19/20", .fail), (304, nil, nil, nil, .fail),
+        ] as [(Int, String?, String?, String?, ResumedDownloadRules.WholeDecision)])
+    func wholeThatContradictsThePartFails(
+        status: Int, tag: String?, length: String?, range: String?, expected: ResumedDownloadRules.WholeDecision
+    ) {
+        var headers = Headers()
+        for (name, value) in [("ETag", tag), ("Content-Length", length), ("Content-Range", range)] {
+            if let value { headers[name] = value }
+        }
+        #expect(Self.tagged.decision(onWholeFile: status, headers: headers) == expected)
     }
 
     @Test(
@@ -41,7 +101,7 @@ struct ResumedDownloadRulesTests {
         ] as [(String, Int64?, Int64?)])
     func partMustBeTheCompleteRest(range: String, known: Int64?, total: Int64?) {
         let rules = ResumedDownloadRules(offset: 10, validator: "\"a\"", totalBytes: known)
-        let expected = total.map { Decision.append(total: $0) } ?? .startOver
+        let expected = total.map { Decision.append(total: $0) } ?? .askForWhole
         #expect(decision(rules, headers: ["Content-Range": range, "ETag": "\"a\""]) == expected)
     }
 
@@ -49,7 +109,7 @@ struct ResumedDownloadRulesTests {
     @Test func entityTagIsComparedByItsBytes() {
         let rules = ResumedDownloadRules(offset: 10, validator: "\"\u{E9}\"", totalBytes: 20)
         let part: Headers = ["Content-Range": "bytes 10-19/20"]
-        #expect(decision(rules, headers: part.overriding(with: ["ETag": "\"e\u{301}\""])) == .startOver)
+        #expect(decision(rules, headers: part.overriding(with: ["ETag": "\"e\u{301}\""])) == .askForWhole)
         #expect(decision(rules, headers: part.overriding(with: ["ETag": "\"\u{E9}\""])) == .append(total: 20))
     }
 
@@ -60,7 +120,7 @@ struct ResumedDownloadRulesTests {
                     let field = "bytes \(first)-\(last)/\(total.map(String.init) ?? "*")"
                     let rules = ResumedDownloadRules(offset: 2, validator: "\"a\"", totalBytes: 5)
                     let isRest = first == 2 && last == 4 && (total ?? 5) == 5
-                    let expected = isRest ? Decision.append(total: 5) : .startOver
+                    let expected = isRest ? Decision.append(total: 5) : .askForWhole
                     #expect(
                         decision(rules, headers: ["Content-Range": field, "ETag": "\"a\""]) == expected,
                         "\(field)")
@@ -70,10 +130,10 @@ struct ResumedDownloadRulesTests {
     }
 
     @Test func missingAndMultipleRangesAreRefused() {
-        #expect(decision(headers: ["ETag": "\"a\""]) == .startOver)
+        #expect(decision(headers: ["ETag": "\"a\""]) == .askForWhole)
         var twice: Headers = ["Content-Range": "bytes 10-19/20", "ETag": "\"a\""]
         twice.append(name: "Content-Range", value: "bytes 10-19/20")
-        #expect(decision(headers: twice) == .startOver)
+        #expect(decision(headers: twice) == .askForWhole)
     }
 
     @Test(
@@ -82,7 +142,7 @@ struct ResumedDownloadRulesTests {
     func entityTagMustMatch(tag: String?, isSame: Bool) {
         var headers: Headers = ["Content-Range": "bytes 10-19/20", "Last-Modified": Self.date]
         if let tag { headers["ETag"] = tag }
-        let expected = isSame ? Decision.append(total: 20) : .startOver
+        let expected = isSame ? Decision.append(total: 20) : .askForWhole
         for isSameOrigin in [true, false] {
             #expect(decision(isSameOrigin: isSameOrigin, headers: headers) == expected)
         }
@@ -102,7 +162,7 @@ struct ResumedDownloadRulesTests {
         let rules = ResumedDownloadRules(offset: 10, validator: Self.date, totalBytes: known)
         var headers: Headers = ["Content-Range": range]
         if let sent { headers["Last-Modified"] = sent }
-        let expected = isUsed ? Decision.append(total: 20) : .startOver
+        let expected = isUsed ? Decision.append(total: 20) : .askForWhole
         #expect(decision(rules, isSameOrigin: isSameOrigin, headers: headers) == expected)
     }
 
@@ -114,6 +174,6 @@ struct ResumedDownloadRulesTests {
     func contradictoryRangeIsNil(name: String, value: String, isUsed: Bool) {
         var headers: Headers = ["Content-Range": "bytes 10-19/20", "ETag": "\"a\""]
         headers[name] = value
-        #expect(decision(headers: headers) == (isUsed ? .append(total: 20) : .startOver))
+        #expect(decision(headers: headers) == (isUsed ? .append(total: 20) : .askForWhole))
     }
 }
