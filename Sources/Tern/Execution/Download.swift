@@ -26,17 +26,22 @@ public struct ResumeData: Sendable, Hashable, Codable {
     public let folder: String
     /// The size of the whole file in bytes; nil when the server did not state it.
     public let totalBytes: Int64?
+    /// The number of times in a row that the server has refused to continue the download.
+    package let refusals: Int
 
     /// Creates resume data from the path of the partial file.
     ///
     /// - Parameter path: The path of the partial file.
-    package init(url: String, validator: String, offset: Int64, partialFile path: String, totalBytes: Int64?) {
+    package init(
+        url: String, validator: String, offset: Int64, partialFile path: String, totalBytes: Int64?, refusals: Int = 0
+    ) {
         self.url = url
         self.validator = validator
         self.offset = offset
         partialFile = FilePath.name(of: path)
         folder = FilePath.folder(of: path)
         self.totalBytes = totalBytes
+        self.refusals = refusals
     }
 
     /// Decodes and checks an encoded value.
@@ -50,6 +55,7 @@ public struct ResumeData: Sendable, Hashable, Codable {
         partialFile = try values.decode(String.self, forKey: .partialFile)
         folder = try values.decode(String.self, forKey: .folder)
         totalBytes = try values.decodeIfPresent(Int64.self, forKey: .totalBytes)
+        refusals = try values.decodeIfPresent(Int.self, forKey: .refusals) ?? 0
         if let (key, problem) = problem {
             throw DecodingError.dataCorruptedError(forKey: key, in: values, debugDescription: problem)
         }
@@ -57,7 +63,7 @@ public struct ResumeData: Sendable, Hashable, Codable {
 
     /// The continuation that asks for the rest.
     package var resumeRules: ResumedDownloadRules {
-        ResumedDownloadRules(offset: offset, validator: validator, totalBytes: totalBytes)
+        ResumedDownloadRules(offset: offset, validator: validator, totalBytes: totalBytes, refusals: refusals)
     }
 
     /// The path of the partial file when this value was made.
@@ -67,6 +73,13 @@ public struct ResumeData: Sendable, Hashable, Codable {
     package func at(_ offset: Int64) -> ResumeData {
         ResumeData(url: url, validator: validator, offset: offset, partialFile: partialPath, totalBytes: totalBytes)
     }
+
+    /// Returns the same download after one more refusal.
+    package var refused: ResumeData {
+        ResumeData(
+            url: url, validator: validator, offset: offset, partialFile: partialPath, totalBytes: totalBytes,
+            refusals: min(refusals + 1, Self.mostRefusals))
+    }
 }
 
 extension ResumeData {
@@ -75,6 +88,8 @@ extension ResumeData {
     private static let longestValidator = 1 << 10
     /// An upper bound for the length of a file, which sums cannot overflow.
     private static let mostBytes: Int64 = 1 << 60
+    /// An upper bound for the number of refusals that are counted.
+    private static let mostRefusals = 1_000
 
     /// The first value that Tern would not produce, and the reason; nil when all are valid.
     private var problem: (CodingKeys, String)? {
@@ -91,6 +106,7 @@ extension ResumeData {
         if let totalBytes, totalBytes < offset || totalBytes > Self.mostBytes {
             return (.totalBytes, "less than the offset, or no length of a file")
         }
+        guard (0...Self.mostRefusals).contains(refusals) else { return (.refusals, "no number of refusals") }
         return nil
     }
 

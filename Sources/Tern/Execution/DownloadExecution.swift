@@ -15,7 +15,7 @@ struct DownloadExecution: Sendable {
 
     /// The partial file that a download continues.
     struct Resumed: Sendable {
-        let data: ResumeData
+        var data: ResumeData
         /// The folder that the caller names for the partial file; nil for the folder of the destination and the
         /// temporary folder.
         let folder: String?
@@ -30,7 +30,7 @@ struct DownloadExecution: Sendable {
     /// The partial file that the download continues; nil for a new download.
     var resumed: Resumed?
 
-    private var files: FileStore { record.registry.files }
+    var files: FileStore { record.registry.files }
 
     // MARK: From call to file
 
@@ -45,7 +45,7 @@ struct DownloadExecution: Sendable {
             do throws(NetworkError) {
                 return try await continuing(resumed, at: path).requestAndSave()
             } catch {
-                guard error.underlying as? PartProblem == .contradicted else { throw error }
+                guard error.discardsPart else { throw error }
                 // The next download begins anew. `try?`: a file that stays only takes space.
                 record.setResumeData(nil)
                 try? await files.remove(path)
@@ -67,8 +67,20 @@ struct DownloadExecution: Sendable {
         }
     }
 
-    private func requestAndSave() async throws(NetworkError) -> URL {
-        try await save(try await acceptedResponse())
+    func requestAndSave() async throws(NetworkError) -> URL {
+        if resumed == nil { return try await save(try await acceptedResponse()) }
+        var execution = self
+        while true {
+            let response = try await execution.continuingResponse()
+            let file = try await execution.openFile(for: response)
+            try await execution.receive(response, in: file)
+            guard let rest = execution.rest(after: response) else {
+                return try await execution.finish(file, head: response.head)
+            }
+            // The server sends the rest in several parts.
+            execution.resumed?.data = rest
+            record.setResumeData(rest)
+        }
     }
 
     /// Writes an accepted response to a temporary file and moves that to its destination.
@@ -80,10 +92,16 @@ struct DownloadExecution: Sendable {
     }
 
     private func save(_ response: IncomingResponse, to file: PartialFile) async throws(NetworkError) -> URL {
+        try await receive(response, in: file)
+        return try await finish(file, head: response.head)
+    }
+
+    /// Writes the body of a response to a file. After a failure, keeps what can be continued.
+    private func receive(_ response: IncomingResponse, in file: PartialFile) async throws(NetworkError) {
         do throws(NetworkError) {
             try await write(response, to: file)
         } catch {
-            if error.underlying as? PartProblem == .contradicted {
+            if error.discardsPart {
                 record.setResumeData(nil)
                 await file.discard()
             } else {
@@ -92,75 +110,11 @@ struct DownloadExecution: Sendable {
             throw error
         }
         record.setResumeData(nil)
-        return try await finish(file, head: response.head)
-    }
-
-    // MARK: The partial file of a continued download
-
-    /// Returns the path of the partial file; nil when it no longer exists.
-    ///
-    /// Searches the folder of the destination and the temporary folder, or only the folder that the caller names. Never
-    /// searches the folder in the resume data, because others may have changed that value.
-    private func findPartial(_ resumed: Resumed) async throws(NetworkError) -> String? {
-        var folders = [TemporaryFolder.path]
-        if let folder = resumed.folder {
-            folders = [folder]
-        } else if case .file(let path) = destination {
-            folders.insert(FilePath.folder(of: path), at: 0)
-        }
-        let paths = folders.map { FilePath.join($0, resumed.data.partialFile) }
-        for path in paths {
-            if await files.exists(path) { return path }
-        }
-        if paths.contains(where: { FilePath.folder(of: $0) == resumed.data.folder }) { return nil }
-        let reason =
-            "the partial file \(resumed.data.partialFile) is not in \(folders.joined(separator: " or ")): "
-            + "move it there, or name its folder"
-        throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
-    }
-
-    /// Returns the same download from its beginning.
-    private func startingOver() -> DownloadExecution {
-        record.setResumeData(nil)
-        record.meter.startDownload(at: 0)
-        return DownloadExecution(request: request, record: record, destination: destination, options: options)
-    }
-
-    /// Returns the same download, from its beginning if the partial file no longer exists or is too short.
-    private func continuing(_ resumed: Resumed, at path: String) async throws(NetworkError) -> DownloadExecution {
-        do {
-            if try await files.hasPartial(path, of: resumed.data.offset) {
-                var execution = self
-                execution.resumed?.path = path
-                return execution
-            }
-        } catch {
-            throw fileError("the partial file cannot be continued: \(error)", cause: error)
-        }
-        return startingOver()
-    }
-
-    /// Does `work` as the only download of the process that writes the partial file.
-    private func claiming(
-        _ path: String, _ work: () async throws(NetworkError) -> URL
-    ) async throws(NetworkError) -> URL {
-        guard await files.claim(path) else {
-            let reason = "another download continues the file \(path)"
-            throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
-        }
-        do throws(NetworkError) {
-            let place = try await work()
-            await files.endClaim(path)
-            return place
-        } catch {
-            await files.endClaim(path)
-            throw error
-        }
     }
 
     // MARK: The response
 
-    private func acceptedResponse() async throws(NetworkError) -> IncomingResponse {
+    func acceptedResponse() async throws(NetworkError) -> IncomingResponse {
         let execution = RequestExecution(request: request, record: record)
         if !request.hasInterceptors { return try await validatedResponse(to: request, execution) }
         return try await execution.intercepted { request throws(NetworkError) in
@@ -177,57 +131,6 @@ struct DownloadExecution: Sendable {
         }
         record.registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(record)) }
         return response
-    }
-
-    /// Performs the request. A continued download asks for the rest, and for the whole file if the server no longer has
-    /// that rest.
-    private func performAtOffset(
-        _ request: PreparedRequest, _ execution: RequestExecution
-    ) async throws(NetworkError) -> IncomingResponse {
-        guard let resumed else { return try await execution.perform(request) }
-        let resumeRules = resumed.data.resumeRules
-        record.meter.startDownload(at: resumed.data.offset)
-        var response = try await execution.perform(request.requestingIdentity(adding: resumeRules.fields))
-        // `try?`: an invalid URL has no origin to compare.
-        let origin = (try? Target(absolute: resumed.data.url))?.origin
-        let (head, isSameOrigin) = (response.head, response.head.target.origin == origin)
-        switch resumeRules.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
-        case .append(let total):
-            response.filePlace = .rest(total: total)
-            return response
-        case .replace:
-            return response
-        case .askForWhole:
-            await response.discard()
-            record.meter.startDownload(at: 0)
-            return try checked(try await execution.perform(request), by: resumeRules)
-        }
-    }
-
-    /// Checks the whole file that is asked for because a response did not fit the part.
-    private func checked(
-        _ response: IncomingResponse, by rules: ResumedDownloadRules
-    ) throws(NetworkError) -> IncomingResponse {
-        // The validation reports it.
-        if response.request.refusal(of: response) != nil { return response }
-        switch rules.decision(onWholeFile: response.head.status, headers: response.head.headers) {
-        case .use(let length):
-            var response = response
-            response.filePlace = length.map { .whole(length: $0) }
-            return response
-        case .fail:
-            record.cancelTransfer()
-            throw contradiction(response.head)
-        }
-    }
-
-    /// Returns the error of a server that contradicts what it has said about the file.
-    private func contradiction(_ head: ResponseHead) -> NetworkError {
-        let total = resumed?.data.totalBytes.map { "\($0) bytes" } ?? "another length"
-        let reason = "the response to the request for the whole file contradicts an earlier one, which stated \(total)"
-        return NetworkError(
-            TransferFailure(.malformedResponse, reason, underlying: PartProblem.contradicted),
-            request: request.request, response: head)
     }
 
     // MARK: The temporary file
@@ -282,8 +185,12 @@ struct DownloadExecution: Sendable {
             }
             if let end, file.writtenLength < end {
                 let reason = "the part (206) ended after \(file.writtenLength) of \(end) bytes"
-                throw response.request.error(TransferFailure(.truncatedBody, reason), outcome)
+                let isEmpty = file.writtenLength == resumed?.data.offset && response.head.hasMarkedEnd
+                throw response.request.error(
+                    TransferFailure(.truncatedBody, reason, underlying: isEmpty ? PartProblem.empty : nil), outcome)
             }
+            // Another part follows: the next response opens the file again.
+            if rest(after: response) != nil { return try await file.suspend() }
             try await file.close()
         } catch let error as NetworkError {
             throw error
@@ -333,7 +240,7 @@ struct DownloadExecution: Sendable {
     private func resumeData(for file: PartialFile, of response: IncomingResponse) -> ResumeData? {
         guard options.isResumable else { return nil }
         let (validator, total): (String?, Int64?) =
-            if case .rest(let total) = response.filePlace {
+            if case .rest(_, let total) = response.filePlace {
                 (resumed?.data.validator, total)
             } else {
                 (Self.validator(of: response.head), response.head.contentLength)
@@ -404,7 +311,7 @@ struct DownloadExecution: Sendable {
         }
     }
 
-    private func fileError(_ reason: String, cause: any Error, head: ResponseHead? = nil) -> NetworkError {
+    func fileError(_ reason: String, cause: any Error, head: ResponseHead? = nil) -> NetworkError {
         NetworkError(
             TransferFailure(.fileSystem, reason, underlying: cause), request: request.request, response: head)
     }

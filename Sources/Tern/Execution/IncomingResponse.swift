@@ -413,15 +413,15 @@ package struct IncomingResponse: Sendable {
 
 /// The place of a body in the file of a continued download. Indirect, because a response is copied at several stages.
 indirect enum FilePlace: Sendable {
-    /// The rest of the file, which then has `total` bytes.
-    case rest(total: Int64)
+    /// The rest of the file until position `end`. The whole file has `total` bytes.
+    case rest(until: Int64, total: Int64)
     /// The whole file, which is known to have this length in bytes.
     case whole(length: Int64)
 
     /// The length of the file after the body, in bytes.
     var end: Int64 {
         switch self {
-        case .rest(let total): total
+        case .rest(let end, _): end
         case .whole(let length): length
         }
     }

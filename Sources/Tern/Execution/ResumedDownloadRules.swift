@@ -8,12 +8,15 @@
 package struct ResumedDownloadRules: Sendable, Equatable {
     /// The next step after a response to the request for the rest.
     package enum Decision: Sendable, Equatable {
-        /// Appends the body to the file. `total` is the length of the whole file in bytes.
-        case append(total: Int64)
+        /// Appends the body to the file, which is then right until position `end`. The whole file has `total` bytes. A server can
+        /// send less than it was asked for (RFC 9110 §15.3.7); the rest is then asked for next.
+        case append(until: Int64, total: Int64)
         /// Uses the response from its beginning: it is the whole file.
         case replace
         /// Discards the response and asks for the whole file. The part stays until the whole file comes.
         case askForWhole
+        /// Keeps the part and fails. The next request asks for the rest again.
+        case refuse
     }
 
     /// The use of the response to the request for the whole file that follows.
@@ -34,11 +37,22 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     package let totalBytes: Int64?
     /// The position after the last byte to ask for; nil for the entire rest.
     package let end: Int64?
+    /// The number of times in a row that the server has refused the request for the rest.
+    package let refusals: Int
+
+    /// The number of refusals in a row that leave the part alone. After them, a refused request for the rest is followed at once by
+    /// one for the whole file, so that a part can stand in nobody's way for ever. The requests follow each other at once, so that a
+    /// server that comes back costs no part.
+    package static let mostRefusals = 3
+    /// The statuses that can be due to the fields of the request for the rest alone. It is followed by a request without them.
+    private static let conditionStatuses: Set = [304, 400, 406, 412, 416, 417, 428, 431, 501]
 
     /// - Parameter entityTag: The strong entity tag of the bytes; nil for the validator if that is one.
     package init(
-        offset: Int64, validator: String, entityTag: String? = nil, totalBytes: Int64?, end: Int64? = nil
+        offset: Int64, validator: String, entityTag: String? = nil, totalBytes: Int64?, end: Int64? = nil,
+        refusals: Int = 0
     ) {
+        self.refusals = refusals
         self.offset = offset
         self.validator = validator
         self.entityTag = validator.hasPrefix("\"") ? validator : entityTag
@@ -60,15 +74,26 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     ///     beginning. A redirect can lead to another one.
     package func decision(on status: Int, headers: Headers, isSameOrigin: Bool) -> Decision {
         switch status {
-        case 416: return .askForWhole
         case 206:
             guard let part = part(headers), isPartOfVersion(headers, isSameOrigin: isSameOrigin) else {
                 return .askForWhole
             }
-            return .append(total: part.total)
-        case 200: return decision(onWhole: headers)
-        default: return .replace
+            return .append(until: part.end, total: part.total)
+        case 200:
+            return decision(onWhole: headers)
+        default:
+            return decision(onRefusal: status)
         }
+    }
+
+    /// Decides after a request for the rest that failed before its body: its response was not accepted, or none came.
+    package func decision(after error: NetworkError) -> Decision {
+        if error.kind == .status, let status = error.status { return decision(onRefusal: status) }
+        return error.refusesPart && refusals >= Self.mostRefusals ? .askForWhole : .refuse
+    }
+
+    private func decision(onRefusal status: Int) -> Decision {
+        Self.conditionStatuses.contains(status) || refusals >= Self.mostRefusals ? .askForWhole : .refuse
     }
 
     /// Decides on a 200. It is the whole file (RFC 9110 §15.3.1), but there are servers that send the rest with this status. The
@@ -80,7 +105,7 @@ package struct ResumedDownloadRules: Sendable, Equatable {
             guard version == .same, entityTag != nil, headers.contains("Content-Length"), let part = part(headers),
                 part.statesTotal
             else { return .askForWhole }
-            return .append(total: part.total)
+            return .append(until: part.end, total: part.total)
         }
         if version == .other { return .replace }
         let length = statedLength(headers)
@@ -103,13 +128,15 @@ package struct ResumedDownloadRules: Sendable, Equatable {
 
     /// The part that a response contains.
     private struct Part {
+        /// The position after its last byte.
+        let end: Int64
         /// The length of the whole file in bytes.
         let total: Int64
         /// A Boolean value that indicates whether the response states this length.
         let statesTotal: Bool
     }
 
-    /// Returns the part of a response if it is the one that was asked for; otherwise nil.
+    /// Returns the part of a response if it is the one that was asked for, or the beginning of that; otherwise nil.
     private func part(_ headers: Headers) -> Part? {
         let ranges = headers.values(for: "Content-Range")
         guard ranges.count == 1, let field = ContentRange(ranges[0]), field.unit == "bytes", let range = field.range,
@@ -117,12 +144,12 @@ package struct ResumedDownloadRules: Sendable, Equatable {
         else { return nil }
         // Without a length, the end of the file is unknown.
         guard let total = field.completeLength ?? totalBytes, (totalBytes ?? total) == total,
-            range.upperBound == (end ?? total) - 1
+            range.upperBound < min(end ?? total, total)
         else { return nil }
         if headers.contains("Content-Encoding") { return nil }
+        let part = Part(end: range.upperBound + 1, total: total, statesTotal: field.completeLength != nil)
         let lengths = headers.values(for: "Content-Length")
-        guard lengths.allSatisfy({ Int64($0) == (end ?? total) - offset }) else { return nil }
-        return Part(total: total, statesTotal: field.completeLength != nil)
+        return lengths.allSatisfy { Int64($0) == part.end - offset } ? part : nil
     }
 
     /// The length that a response states for its body without a content coding; nil if it states none.
@@ -170,11 +197,47 @@ package enum PartProblem: Error, Equatable, CustomStringConvertible {
     case contradicted
     /// The message is whole, and its body does not have the length that it should have.
     case otherLength
+    /// The server answers the request for the rest with a status that brings no file. The part is kept.
+    case refused
+    /// A message that is whole brings none of the bytes of the part that it names. The part is discarded.
+    case empty
 
     package var description: String {
         switch self {
         case .otherLength: "the body has another length"
+        case .refused: "the response brings no file"
+        case .empty: "the part has no bytes"
         case .contradicted: "the part contradicts the server's file"
         }
     }
+}
+
+extension PartProblem {
+    /// Returns the text of a response to the request for the whole file that contradicts an earlier one.
+    package static func contradiction(of head: ResponseHead, totalBytes: Int64?) -> String {
+        "the response (\(head.status)) to the request for the whole file contradicts an earlier one, which stated "
+            + (totalBytes.map { "\($0) bytes" } ?? "another length")
+    }
+
+    /// A Boolean value that indicates whether the part is discarded.
+    package var discardsPart: Bool { self == .contradicted || self == .empty }
+}
+
+extension NetworkError {
+    private static let refusalKinds: Set<Kind> = [
+        .status, .contentType, .validation, .redirect, .tooManyRedirects, .redirectLoop, .malformedResponse,
+    ]
+
+    /// A Boolean value that indicates whether a server has answered the request for the rest, and its answer is no use. A failure of
+    /// the network is none.
+    package var refusesPart: Bool { Self.refusalKinds.contains(kind) && underlying as? PartProblem != .contradicted }
+
+    /// A Boolean value that indicates whether the part is discarded because of this error.
+    package var discardsPart: Bool { (underlying as? PartProblem)?.discardsPart ?? false }
+}
+
+extension ResponseHead {
+    /// A Boolean value that indicates whether the end of a message without a length is marked, so that a connection that breaks is
+    /// not taken for it.
+    package var hasMarkedEnd: Bool { version == .http2 || headers.contains("Transfer-Encoding") }
 }

@@ -62,17 +62,22 @@ final class PartialFile: Sendable {
 
     /// Closes a file that will be continued. Returns its length; nil if the length cannot be trusted.
     func closeForResuming() async -> Int64? {
-        let (length, lock) = state.withLock { ($0.length, $0.lock) }
         // The file was complete. The failure came later.
-        if lock != nil { return nil }
+        if state.withLock({ $0.lock != nil }) { return nil }
         do {
-            // After a failed write the file can be longer than the number of correct bytes.
-            if let descriptor = state.withLock({ $0.descriptor }) { try await files.truncate(descriptor, to: length) }
-            if let descriptor = takeDescriptor() { try await files.close(descriptor) }
-            return length
+            try await suspend()
+            return writtenLength
         } catch {
             return nil
         }
+    }
+
+    /// Closes a file that another response continues.
+    func suspend() async throws(FileFailure) {
+        let length = writtenLength
+        // After a failed write the file can be longer than the number of correct bytes.
+        if let descriptor = state.withLock({ $0.descriptor }) { try await files.truncate(descriptor, to: length) }
+        if let descriptor = takeDescriptor() { try await files.close(descriptor) }
     }
 
     /// Gives the file a name that sweeps ignore, because it belongs to the caller and can stay where it is.

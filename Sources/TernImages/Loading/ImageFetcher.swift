@@ -45,6 +45,8 @@ struct ImageFetcher: Sendable {
         case done(Fetched)
         /// The response does not match the partial download: fetch the whole.
         case startOver
+        /// The response was a part of the rest: fetch the next one.
+        case more(PartialImage)
     }
 
     /// A request ready to be sent, with the partial download that it continues.
@@ -55,6 +57,8 @@ struct ImageFetcher: Sendable {
         var partial: PartialImage?
         /// The partial download that a response did not fit, because of which the whole is fetched; nil for none.
         var contradicted: PartialImage?
+        /// A Boolean value that indicates whether the buffer for previews has the data of the partial download.
+        var isShown = false
         let byteLimit: Int
         /// The disk cache for partial downloads; nil if none is kept.
         let disk: DiskCache?
@@ -101,10 +105,11 @@ struct ImageFetcher: Sendable {
             case .done(let fetched):
                 return fetched
             case .startOver:
+                // The part stays on the disk until the whole is here, or contradicts it.
                 (prepared.contradicted, prepared.partial) = (prepared.partial, nil)
-                // The part would not match the next time either. If it stays, it costs one more request.
-                try? await cache?.remove(PartialImage.key(fetch.key))
                 fetch.chunks?.restart()
+            case .more(let part):
+                (prepared.partial, prepared.isShown) = (part, true)
             }
         }
     }
@@ -117,22 +122,32 @@ struct ImageFetcher: Sendable {
         let stream = configuration.session.stream(request)
         var body = ImageResponseBody(limit: prepared.byteLimit)
         var accepted: ResponseHead?
+        var place: (end: Int, total: Int)?
         do throws(NetworkError) {
             let head = try await stream.response
-            let decision = partial?.decision(for: head) ?? (head.status == 206 ? .mismatch : .replace)
-            if decision == .mismatch {
+            switch partial?.decision(for: head) ?? (head.status == 206 ? .mismatch : .replace) {
+            case .append(let end, let total): place = (end, total)
+            case .replace: break
+            case .mismatch:
                 stream.task.cancel()
                 if partial != nil { return .startOver }
                 throw NetworkError(
                     .malformedResponse, reason: "the server sent a partial response (206) that was not requested")
+            case .refuse:
+                stream.task.cancel()
+                throw refusal(head, request)
             }
-            accepted = head
             if let part = prepared.contradicted { try check(head, of: stream, against: part, request: request) }
-            let fits = body.begin(head, after: decision == .append ? partial?.data : nil)
-            if fits, body.offset > 0 { fetch.chunks?.append(body.data) }
+            accepted = head
+            let fits = body.begin(head, after: place == nil ? nil : partial?.data, total: place?.total)
+            if fits, body.offset > 0, !prepared.isShown { fetch.chunks?.append(body.data) }
             var chunks = stream.chunks.makeAsyncIterator()
             while fits, let chunk = try await chunks.next() {
                 guard body.append(chunk) else { throw tooLarge(stream, limit: body.limit) }
+                if let place, body.data.count > place.end {
+                    stream.task.cancel()
+                    throw otherLength(of: body, until: place.end, head: head, request: request)
+                }
                 fetch.chunks?.append(chunk)
                 if let progress = body.progress(at: MonotonicClock.nanoseconds()) { fetch.report(progress) }
             }
@@ -140,20 +155,27 @@ struct ImageFetcher: Sendable {
             if let part = prepared.contradicted, !part.admits(body.data.count, of: head) {
                 throw contradiction(head, request)
             }
+            if let place, body.data.count < place.end {
+                throw otherLength(of: body, until: place.end, head: head, request: request)
+            }
         } catch {
-            if partial != nil, error.status == 416 { return .startOver }
+            if let partial, accepted == nil, case .askForWhole = partial.decision(after: error) { return .startOver }
             if let cachedFreshness = prepared.cachedFreshness, error.status == 304, let head = error.response {
                 let fallback = configuration.defaultFreshness
                 return .done(
                     .notModified(cachedFreshness.updated(by: head, now: configuration.now(), fallback: fallback)))
             }
-            let isUseless = error.kind == .tooLarge || error.underlying is PartProblem
-            if let accepted { await keep(isUseless ? nil : body, of: accepted, for: prepared) }
+            await keep(body, of: accepted, after: error, for: prepared)
             throw Task.isCancelled ? .cancelled : imageError(for: error)
         }
         guard let head = accepted else { return .startOver }
+        if let place, place.end < place.total, let partial {
+            return .more(PartialImage(data: body.data, validator: partial.validator, length: place.total))
+        }
         // The partial download is complete. If its entry stays, it only takes space for a while.
-        if partial != nil { try? await prepared.disk?.remove(PartialImage.key(fetch.key)) }
+        if partial != nil || prepared.contradicted != nil {
+            try? await prepared.disk?.remove(PartialImage.key(fetch.key))
+        }
         let freshness = Freshness(head, now: configuration.now(), fallback: configuration.defaultFreshness)
         return .done(.bytes(try await transformed(body.data, head), freshness, resumedFrom: body.offset))
     }
@@ -167,11 +189,29 @@ struct ImageFetcher: Sendable {
         throw contradiction(head, request)
     }
 
+    private func refusal(_ head: ResponseHead, _ request: Request) -> NetworkError {
+        let reason = "the server answers the request for the rest of the image with status \(head.status)"
+        let failure = TransferFailure(.malformedResponse, reason, underlying: PartProblem.refused)
+        return NetworkError(failure, request: request, response: head)
+    }
+
+    /// Returns the error of a part that has another length than its Content-Range says.
+    private func otherLength(
+        of body: ImageResponseBody, until end: Int, head: ResponseHead, request: Request
+    ) -> NetworkError {
+        let isEmpty = body.data.count == body.offset && head.hasMarkedEnd
+        let reason = "the part (206) has \(body.data.count - body.offset) bytes, and not \(end - body.offset)"
+        let failure = TransferFailure(
+            body.data.count > end ? .malformedResponse : .truncatedBody, reason,
+            underlying: isEmpty ? PartProblem.empty : body.data.count > end ? PartProblem.otherLength : nil)
+        return NetworkError(failure, request: request, response: head)
+    }
+
     private func contradiction(_ head: ResponseHead, _ request: Request) -> NetworkError {
-        let reason = "the response to the request for the whole image contradicts an earlier one in its length"
-        return NetworkError(
-            TransferFailure(.malformedResponse, reason, underlying: PartProblem.contradicted), request: request,
-            response: head)
+        let failure = TransferFailure(
+            .malformedResponse, PartProblem.contradiction(of: head, totalBytes: nil),
+            underlying: PartProblem.contradicted)
+        return NetworkError(failure, request: request, response: head)
     }
 
     private func tooLarge(_ stream: ResponseStream, limit: Int) -> NetworkError {
@@ -198,23 +238,39 @@ extension ImageFetcher {
         return PartialImage(entry.value, metadata: entry.metadata)
     }
 
-    /// Keeps the bytes of an interrupted response on the disk for the next fetch. Bytes with `no-store` are not kept, and the
-    /// part that they were to continue is removed (RFC 9111 §5.2.2.5).
+    /// Keeps what a failed exchange leaves on the disk for the next fetch: the bytes of an interrupted response, or the part before
+    /// it with a count of the refusals in a row. Bytes with `no-store` are not kept, and the part that they were to continue is
+    /// removed (RFC 9111 §5.2.2.5).
     ///
-    /// - Parameter body: The bytes so far; nil to keep none.
-    private func keep(_ body: ImageResponseBody?, of head: ResponseHead, for prepared: PreparedFetch) async {
+    /// - Parameters:
+    ///   - body: The bytes so far.
+    ///   - head: The head of the response; nil if it was not accepted.
+    private func keep(
+        _ body: ImageResponseBody, of head: ResponseHead?, after error: NetworkError, for prepared: PreparedFetch
+    ) async {
         guard let disk = prepared.disk else { return }
-        let freshness = Freshness(head, now: configuration.now(), fallback: configuration.defaultFreshness)
-        if freshness.forbidsStorage {
+        let known = prepared.partial ?? prepared.contradicted
+        if error.discardsPart || head.map(forbidsStorage) ?? false {
             // If it cannot be removed, it leaves the disk at the end of its lifetime.
-            if prepared.partial != nil { try? await disk.remove(PartialImage.key(prepared.fetch.key)) }
+            if known != nil { try? await disk.remove(PartialImage.key(prepared.fetch.key)) }
             return
         }
-        guard let body, let part = PartialImage(body.data, of: head, length: body.length) else { return }
+        var part: PartialImage?
+        if let head {
+            let isUseless = error.kind == .tooLarge || error.underlying as? PartProblem == .otherLength
+            part = isUseless ? nil : PartialImage(body.data, of: head, length: body.length)
+        } else if error.refusesPart {
+            part = known?.refused
+        }
+        guard let part else { return }
         // If it cannot be stored, the bytes are fetched again.
         try? await disk.insert(
             part.data, for: PartialImage.key(prepared.fetch.key), metadata: part.metadata,
             timeToLive: .seconds(86_400))
+    }
+
+    private func forbidsStorage(_ head: ResponseHead) -> Bool {
+        Freshness(head, now: configuration.now(), fallback: configuration.defaultFreshness).forbidsStorage
     }
 }
 

@@ -23,12 +23,18 @@ struct ImageResponseBody: Sendable {
 
     init(limit: Int) { self.limit = limit }
 
-    /// - Parameter part: The data of the partial download that the response continues; nil for none.
+    /// - Parameters:
+    ///   - part: The data of the partial download that the response continues; nil for none.
+    ///   - total: The length of the whole, if the response continues a partial download.
     /// - Returns: False if the response states more than the limit.
-    mutating func begin(_ head: ResponseHead, after part: Data?) -> Bool {
+    mutating func begin(_ head: ResponseHead, after part: Data?, total: Int? = nil) -> Bool {
         if let part {
             data = part
             offset = part.count
+        }
+        if let total {
+            length = total
+            return total <= limit
         }
         // The length of an encoded body is not the length of the decoded one.
         if !head.headers.contains("Content-Encoding"), let rest = head.contentLength {
@@ -61,23 +67,31 @@ struct ImageResponseBody: Sendable {
 struct PartialImage: Sendable, Equatable {
     /// How a response to the request for the rest is used.
     enum Decision: Equatable {
-        /// It continues where the part ends.
-        case append
+        /// It continues where the part ends. The data are then right until position `end`, of `total` bytes.
+        case append(until: Int, total: Int)
         /// It is the whole image: the part is discarded.
         case replace
-        /// It is a part of other bytes, or begins elsewhere.
+        /// It is a part of other bytes, or begins elsewhere: the whole is asked for.
         case mismatch
+        /// The part is kept, and the load fails.
+        case refuse
     }
 
     let data: Data
     /// A strong entity tag, or the date of the last change.
     let validator: String
     let length: Int?
+    /// The number of times in a row that the server has refused the request for the rest.
+    let refusals: Int
 
-    init(data: Data, validator: String, length: Int?) {
+    /// An upper bound for the number of refusals that are counted.
+    private static let mostRefusals = 1_000
+
+    init(data: Data, validator: String, length: Int?, refusals: Int = 0) {
         self.data = data
         self.validator = validator
         self.length = length
+        self.refusals = refusals
     }
 
     /// Creates the part of an interrupted response. Returns nil if the rest cannot be requested: it needs a strong validator,
@@ -101,6 +115,13 @@ struct PartialImage: Sendable, Equatable {
         }
         self.data = data
         self.length = length
+        refusals = 0
+    }
+
+    /// The same part after one more refusal.
+    var refused: PartialImage {
+        PartialImage(
+            data: data, validator: validator, length: length, refusals: min(refusals + 1, Self.mostRefusals))
     }
 
     /// The header fields that request the rest if the whole has not changed. They refuse content codings, because the part has
@@ -112,7 +133,8 @@ struct PartialImage: Sendable, Equatable {
     /// The rules of the continuation.
     var resumeRules: ResumedDownloadRules {
         ResumedDownloadRules(
-            offset: Int64(data.count), validator: validator, totalBytes: length.map { Int64($0) })
+            offset: Int64(data.count), validator: validator, totalBytes: length.map { Int64($0) },
+            refusals: refusals)
     }
 
     /// Returns whether a body of this length can be the whole of which this is a part, by the head of its response.
@@ -123,13 +145,17 @@ struct PartialImage: Sendable, Equatable {
         }
     }
 
+    /// Decides after a request for the rest that failed before its body.
+    func decision(after error: NetworkError) -> ResumedDownloadRules.Decision { resumeRules.decision(after: error) }
+
     func decision(for head: ResponseHead) -> Decision {
         let decision = resumeRules.decision(
             on: head.status, headers: head.headers, isSameOrigin: head.redirects.isEmpty)
         return switch decision {
-        case .append: .append
+        case .append(let end, let total): .append(until: Int(clamping: end), total: Int(clamping: total))
         case .replace: .replace
         case .askForWhole: .mismatch
+        case .refuse: .refuse
         }
     }
 }
@@ -138,12 +164,18 @@ extension PartialImage {
     static func key(_ key: SourceKey) -> String { "part \(key.text)" }
 
     /// The metadata that is stored beside the bytes.
-    var metadata: Data { Data("1\n\(length.map(String.init) ?? "")\n\(validator)".utf8) }
+    var metadata: Data {
+        Data("1\n\(length.map(String.init) ?? "")\n\(validator)\(refusals > 0 ? "\n\(refusals)" : "")".utf8)
+    }
 
     /// Creates a part from its entry on the disk; nil if the entry is malformed.
     init?(_ data: Data, metadata: Data) {
         let lines = String(decoding: metadata, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-        guard lines.count == 3, lines[0] == "1", !data.isEmpty, !lines[2].isEmpty else { return nil }
-        self.init(data: data, validator: String(lines[2]), length: Int(lines[1]))
+        guard lines.count == 3 || lines.count == 4, lines[0] == "1", !data.isEmpty, !lines[2].isEmpty else {
+            return nil
+        }
+        let refusals = lines.count == 4 ? Int(lines[3]) ?? -1 : 0
+        guard (0...Self.mostRefusals).contains(refusals) else { return nil }
+        self.init(data: data, validator: String(lines[2]), length: Int(lines[1]), refusals: refusals)
     }
 }

@@ -42,6 +42,7 @@ extension DurableDownload {
         rule.validators = StrongValidators(etag: control.etag, lastModified: control.lastModified)
         rule.size = control.size
         rule.origin = control.origin
+        rule.refusals = control.refusals ?? 0
         if let size = options.expectedSize, let known = control.size, size != known {
             startOverReason = .fileChanged
             rule.validators = StrongValidators()
@@ -355,17 +356,16 @@ extension DurableDownload {
 
     /// Discards the part, and returns the error of a server that contradicts what it has said about the file.
     private func contradiction(_ part: DownloadPart, _ head: ResponseHead) async -> NetworkError {
-        let size = contradicted?.size.map { "\($0) bytes" } ?? "another length"
+        let reason = PartProblem.contradiction(of: head, totalBytes: contradicted?.size)
         contradicted = nil
         // The end of the download reports a part that cannot be removed.
         try? await part.discard()
-        let reason = "the response to the request for the whole file contradicts an earlier one, which stated \(size)"
-        return error(.malformedResponse, reason, head: head)
+        return error(.malformedResponse, reason, head: head, underlying: .contradicted)
     }
 
-    /// Receives the rest of a file that is the same.
+    /// Receives the rest of a file that is the same, or the next part of it.
     func receiveRest(
-        _ stream: ResponseStream, of total: Int64, into part: DownloadPart
+        _ stream: ResponseStream, until end: Int64, of total: Int64, into part: DownloadPart
     ) async throws(NetworkError) {
         try checkSize(total, stream: stream)
         trace.add(.continued(at: rule.offset))
@@ -383,7 +383,17 @@ extension DurableDownload {
             stream.task.cancel()
             throw error
         }
-        try await copy(stream, to: part, from: rule.offset, total: total)
+        do throws(NetworkError) {
+            try await copy(stream, to: part, from: rule.offset, until: end, total: total)
+        } catch {
+            let isMarked = latestResponse.withLock { $0?.hasMarkedEnd ?? false }
+            guard isMarked, error.underlying as? PartProblem == .otherLength, await part.length == rule.offset else {
+                throw error
+            }
+            // A message that is whole has none of the bytes. It would have none the next time. As above.
+            try? await part.discard()
+            throw self.error(.malformedResponse, error.reason, underlying: .empty)
+        }
     }
 
     /// Throws if a size that the server states is no size of a file, or not the expected one.
@@ -406,10 +416,11 @@ extension DurableDownload {
     }
 
     func copy(
-        _ stream: ResponseStream, to part: DownloadPart, from offset: Int64, total: Int64?
+        _ stream: ResponseStream, to part: DownloadPart, from offset: Int64, until end: Int64? = nil, total: Int64?
     ) async throws(NetworkError) {
         showProgress(at: offset, of: total)
-        let limit = total ?? options.expectedSize
+        let end = end ?? total
+        let limit = end ?? options.expectedSize
         let copy = BodyCopy(
             part: part, hash: hash, throttle: throttle, deadline: deadline, meter: meter, offset: offset,
             total: total, limit: limit)
@@ -423,9 +434,8 @@ extension DurableDownload {
         let length = await part.length
         receivedBytes += length - offset
         guard let failure else {
-            guard let total, length < total else { return }
-            throw error(
-                .truncatedBody, "the body ended after \(length) of \(total) bytes", underlying: .otherLength)
+            guard let end, length < end else { return }
+            throw error(.truncatedBody, "the body ended after \(length) of \(end) bytes", underlying: .otherLength)
         }
         if case .network = failure {} else { stream.task.cancel() }
         if case .tooLong(let limit) = failure, total == nil {

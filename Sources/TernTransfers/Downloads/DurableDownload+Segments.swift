@@ -85,6 +85,19 @@ extension DurableDownload {
         attempts += 1
         try await prepareAttempt()
         let range = plan.ranges[index]
+        // A server can send a segment in several parts.
+        while range.lowerBound + counts[index] < range.upperBound {
+            let end = try await receivePart(of: index, plan, into: part, progress, avoidsHTTP2: avoidsHTTP2)
+            if let end { return end }
+        }
+        return .complete
+    }
+
+    /// Receives the next bytes of a segment. Returns the end of the segment if the server does not send them; otherwise nil.
+    private func receivePart(
+        of index: Int, _ plan: SegmentPlan, into part: DownloadPart, _ progress: SegmentProgress, avoidsHTTP2: Bool
+    ) async throws(NetworkError) -> SegmentEnd? {
+        let range = plan.ranges[index]
         let start = range.lowerBound + counts[index]
         var rule = rule
         (rule.offset, rule.end, rule.size) = (start, range.upperBound, plan.size)
@@ -92,10 +105,14 @@ extension DurableDownload {
             rule, bufferLimit: max(4 << 10, Self.segmentBufferLimit / plan.ranges.count))
         request.avoidsHTTP2 = avoidsHTTP2
         let stream = session.stream(request)
-        let head = try await acceptedHead(of: stream, isPart: true)
-        switch rule.decision(on: head) {
-        case .append:
-            break
+        let answer = await answer(of: stream)
+        let end: Int64
+        switch rule.decision(on: answer) {
+        case .append(let position, _):
+            end = position
+        case .refuse:
+            stream.task.cancel()
+            throw refusal(try answer.get())
         case .replace(let reason), .askForWhole(let reason):
             stream.task.cancel()
             return .refused(reason)
@@ -104,7 +121,7 @@ extension DurableDownload {
             return .refused(.rangeIgnored)
         }
         let copy = SegmentCopy(
-            plan: plan, index: index, throttle: throttle, deadline: deadline, progress: progress)
+            plan: plan, index: index, end: end, throttle: throttle, deadline: deadline, progress: progress)
         let (count, failure) = await copy.run(stream, to: part, from: start)
         counts[index] += count
         receivedBytes += count
@@ -112,10 +129,10 @@ extension DurableDownload {
             stream.task.cancel()
             throw try bodyError(failure)
         }
-        guard start + count == range.upperBound else {
+        guard start + count == end else {
             throw error(.truncatedBody, "a segment ended after \(start + count - range.lowerBound) bytes")
         }
-        return .complete
+        return nil
     }
 }
 
@@ -123,6 +140,8 @@ extension DurableDownload {
 private struct SegmentCopy: Sendable {
     let plan: SegmentPlan
     let index: Int
+    /// The position after the last byte of the body.
+    let end: Int64
     let throttle: DownloadThrottle
     /// The end of the time for the download; nil for none.
     let deadline: TransferDeadline?
@@ -135,7 +154,6 @@ private struct SegmentCopy: Sendable {
         _ stream: ResponseStream, to part: isolated DownloadPart, from start: Int64
     ) async -> (count: Int64, failure: BodyCopy.Failure?) {
         var position = start
-        let end = plan.ranges[index].upperBound
         while true {
             let chunks: [Data]
             do throws(NetworkError) {

@@ -72,7 +72,7 @@ actor DurableDownload {
     static let bufferLimit = (64 << 10) + 1
     /// The same for all segments together.
     static let segmentBufferLimit = 32 << 10
-    /// The number of requests that one attempt can need: with the entity tag, with the date, for the whole file.
+    /// The number of requests that one attempt can need until bytes come: with the entity tag, with the date, for the whole file.
     static let mostRequests = 3
 
     init(
@@ -265,8 +265,9 @@ actor DurableDownload {
     /// Receives the file, in as many attempts as it takes.
     func receive(into part: DownloadPart) async throws(NetworkError) {
         while true {
+            let start = await part.length
             if let plan {
-                guard let reason = try await receiveSegments(of: plan, into: part) else { return }
+                guard let reason = try await receivedSegments(of: plan, into: part, after: start) else { return }
                 self.plan = nil
                 mayUseSegments = false
                 startOverReason = reason
@@ -274,7 +275,7 @@ actor DurableDownload {
                 contradicted?.size = plan.size
                 rule = ContinuationRule(offset: 0, validators: StrongValidators())
             }
-            let received = receivedBytes
+            let (received, asksForPart) = (receivedBytes, rule.fields != nil)
             do throws(NetworkError) {
                 try await attempt(part)
                 if plan == nil { return }
@@ -287,9 +288,25 @@ actor DurableDownload {
                 let hasNewBytes = length > highestLength
                 highestLength = max(highestLength, length)
                 rule.offset = length
+                if asksForPart { await recordRefusal(error, hasNewBytes: length > start, of: part) }
                 schedule = try await nextSchedule(
                     schedule, after: error, hasNewBytes: hasNewBytes, hasMovedBytes: receivedBytes > received)
             }
+        }
+    }
+
+    /// Receives the missing bytes of all segments, and counts a refusal. The segments are taken up again by themselves.
+    private func receivedSegments(
+        of plan: SegmentPlan, into part: DownloadPart, after start: Int64
+    ) async throws(NetworkError) -> StartOverReason? {
+        do throws(NetworkError) {
+            return try await receiveSegments(of: plan, into: part)
+        } catch {
+            let length = await part.length
+            // One stream costs no byte.
+            if error.refusesPart, length == 0 { return .rangeRefused }
+            await recordRefusal(error, hasNewBytes: length > start, of: part)
+            throw error
         }
     }
 
@@ -308,7 +325,8 @@ actor DurableDownload {
             RetrySchedule.Failure(
                 error: error, request: request, hasNewBytes: hasNewBytes, hasMovedBytes: hasMovedBytes,
                 hasNetwork: reachability.status != .unreachable, canReplaceURL: options.url != nil,
-                elapsed: time.elapsed(), random: Double.random(in: 0...1)))
+                elapsed: time.elapsed(), random: Double.random(in: 0...1),
+                isTemporary: error.underlying as? PartProblem == .refused))
         failedAttempts = schedule.failedAttempts
         switch action {
         case .giveUp(let reason):
@@ -363,17 +381,22 @@ actor DurableDownload {
         try await prepareAttempt()
         var asksForPart = rule.fields != nil
         if asksForPart { contradicted = nil }
-        for _ in 0..<Self.mostRequests {
+        var requests = 0
+        while requests < Self.mostRequests {
+            requests += 1
             if asksForPart { try await hashPart(part) }
             let stream = session.stream(try attemptRequest(asksForPart ? rule : nil))
-            let head = try await acceptedHead(of: stream, isPart: asksForPart)
-            guard asksForPart else { return try await receiveWhole(stream, head, into: part) }
-            switch rule.decision(on: head) {
-            case .append(let total):
-                return try await receiveRest(stream, of: total, into: part)
+            let answer = await answer(of: stream)
+            guard asksForPart else { return try await receiveWhole(stream, try answer.get(), into: part) }
+            switch rule.decision(on: answer) {
+            case .append(let end, let total):
+                try await receiveRest(stream, until: end, of: total, into: part)
+                if end == total { return }
+                // The server sends the rest in several parts.
+                (rule.offset, requests) = (end, 0)
             case .replace(let reason):
                 startOverReason = reason
-                return try await receiveWhole(stream, head, into: part)
+                return try await receiveWhole(stream, try answer.get(), into: part)
             case .complete:
                 stream.task.cancel()
                 return
@@ -385,6 +408,9 @@ actor DurableDownload {
                 startOverReason = reason
                 contradicted = rule
                 asksForPart = false
+            case .refuse:
+                stream.task.cancel()
+                throw refusal(try answer.get())
             }
         }
         throw error(.malformedResponse, "the server answers a request for the whole file as one for a part")
@@ -413,22 +439,36 @@ actor DurableDownload {
         return request
     }
 
-    /// Returns the head of a response that was accepted, and that of a 416 to a request for a part.
-    func acceptedHead(of stream: ResponseStream, isPart: Bool) async throws(NetworkError) -> ResponseHead {
+    /// Returns the head of a response that was accepted, or the error of the request.
+    func answer(of stream: ResponseStream) async -> Result<ResponseHead, NetworkError> {
         let task = stream.task
-        do throws(NetworkError) {
-            let response = await withTaskCancellationHandler {
-                await stream.head
-            } onCancel: {
-                task.cancel()
-            }
-            let head = try response.get()
-            latestResponse.withLock { $0 = head }
-            return head
-        } catch {
-            guard error.status == 416, isPart, let head = error.response else { throw error }
-            return head
+        let answer = await withTaskCancellationHandler {
+            await stream.head
+        } onCancel: {
+            task.cancel()
         }
+        if case .success(let head) = answer { latestResponse.withLock { $0 = head } }
+        return answer
+    }
+
+    /// Returns the error of a response to the request for the rest that was accepted, and brings no file.
+    func refusal(_ head: ResponseHead) -> NetworkError {
+        let kind = head.status < 300 ? NetworkError.Kind.malformedResponse : .status
+        let reason = "the server answers the request for the rest of the file with status \(head.status)"
+        return error(kind, reason, head: head, underlying: .refused)
+    }
+
+    /// Counts how often in a row the server has refused the request for the rest, also over several processes.
+    private func recordRefusal(_ error: NetworkError, hasNewBytes: Bool, of part: DownloadPart) async {
+        let count = hasNewBytes ? 0 : error.refusesPart ? rule.refusals + 1 : rule.refusals
+        guard count != rule.refusals, count <= ControlFile.mostRefusals, !error.discardsPart, var control else {
+            return
+        }
+        rule.refusals = count
+        control.refusals = count > 0 ? count : nil
+        self.control = control
+        // `try?`: a count that is not stored costs another refusal.
+        try? await part.store(control)
     }
 }
 

@@ -148,6 +148,7 @@ extension StartOverReason {
         case .rangeIgnored: "the server sent the whole file"
         case .wrongRange: "the server sent another range"
         case .rangeNotSatisfiable: "the server has no bytes after them"
+        case .rangeRefused: "the server refuses to send the rest"
         case .noValidator: "the server does not say which version they are of"
         case .encoded: "the server compressed them"
         case .partMissing: "the partial file is missing or has another length"
@@ -167,6 +168,9 @@ public enum StartOverReason: String, Sendable, Hashable {
     case wrongRange
     /// The server has no bytes after the part.
     case rangeNotSatisfiable
+    /// The server refuses requests for the rest, which it may not understand: with 304, 400, 406, 412, 417, 428, 431 or 501, or four
+    /// times in a row with any status.
+    case rangeRefused
     /// The server gave no validator that proves that the file is the same.
     case noValidator
     /// The server compressed the body although it was asked not to. A part of such a body cannot be continued.

@@ -51,8 +51,9 @@ struct StrongValidators: Sendable, Equatable {
 struct ContinuationRule: Sendable, Equatable {
     /// The next step after a response.
     enum Decision: Sendable, Equatable {
-        /// Appends the body to the partial file. `total` is the size of the whole file.
-        case append(total: Int64)
+        /// Appends the body to the partial file, which is then right until position `end`. `total` is the size of the whole file. If
+        /// `end` is before the end of what was asked for, the rest is asked for next.
+        case append(until: Int64, total: Int64)
         /// Uses the body from its beginning in place of the partial file.
         case replace(StartOverReason)
         /// Discards the response and asks for the rest with the date: the server does not compare entity tags in If-Range.
@@ -61,6 +62,8 @@ struct ContinuationRule: Sendable, Equatable {
         case askForWhole(StartOverReason)
         /// The partial file is the whole file.
         case complete
+        /// Keeps the partial file and fails.
+        case refuse
     }
 
     /// The number of bytes in the partial file, or the beginning of a segment.
@@ -75,6 +78,8 @@ struct ContinuationRule: Sendable, Equatable {
     var origin: String?
     /// A Boolean value that indicates whether the date is sent although there is an entity tag.
     var prefersDate = false
+    /// The number of times in a row that the server has refused the request for the rest.
+    var refusals = 0
 
     /// The validator that is sent in If-Range; nil if nothing can be continued.
     private var validator: String? {
@@ -84,7 +89,8 @@ struct ContinuationRule: Sendable, Equatable {
     private var rules: ResumedDownloadRules? {
         validator.map {
             ResumedDownloadRules(
-                offset: offset, validator: $0, entityTag: validators.etag, totalBytes: size, end: end)
+                offset: offset, validator: $0, entityTag: validators.etag, totalBytes: size, end: end,
+                refusals: refusals)
         }
     }
 
@@ -94,20 +100,36 @@ struct ContinuationRule: Sendable, Equatable {
     /// Decides how a response to a request with these fields is used.
     ///
     /// - Parameters:
-    ///   - head: The head of a response with a status of 200–299, or of 416.
+    ///   - head: The head of a response that was accepted, or of a 416.
     func decision(on head: ResponseHead) -> Decision {
         guard let rules, fields != nil else { return .replace(.noValidator) }
         if head.status == 416 { return decision(onUnsatisfiable: head) }
         let isSameOrigin = origin != nil && head.target.origin == origin
         switch rules.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
-        case .append(let total):
-            return .append(total: total)
+        case .append(let end, let total):
+            return .append(until: end, total: total)
+        case .refuse:
+            return .refuse
         case .askForWhole:
             return ignoresTag(head) ? .askWithDate : .askForWhole(reason(of: head))
         case .replace:
             if ignoresTag(head) { return .askWithDate }
             return .replace(head.contentCodings.isEmpty ? (hasChanged(head) ? .fileChanged : .rangeIgnored) : .encoded)
         }
+    }
+
+    /// Decides how the response to a request with these fields, or its failure, is used.
+    func decision(on answer: Result<ResponseHead, NetworkError>) -> Decision {
+        switch answer {
+        case .success(let head): decision(on: head)
+        case .failure(let error): decision(after: error)
+        }
+    }
+
+    /// Decides after a request with these fields that failed before its body.
+    func decision(after error: NetworkError) -> Decision {
+        if error.status == 416, let head = error.response { return decision(on: head) }
+        return rules?.decision(after: error) == .askForWhole ? .askForWhole(.rangeRefused) : .refuse
     }
 
     /// Returns whether a response is the whole file of the same version, so that the server may compare dates only.
@@ -144,6 +166,7 @@ struct ContinuationRule: Sendable, Equatable {
     private func reason(of head: ResponseHead) -> StartOverReason {
         if head.headers.contains("Content-Encoding") { return .encoded }
         if hasChanged(head) { return .fileChanged }
+        if head.status != 200, head.status != 206 { return .rangeRefused }
         return head.status == 200 && !head.headers.contains("Content-Range") ? .rangeIgnored : .wrongRange
     }
 

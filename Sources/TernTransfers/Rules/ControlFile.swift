@@ -70,13 +70,15 @@ struct ControlFile: Sendable, Equatable, Codable {
     var segments: Int?
     /// The number of the complete, verified file in its file system, written before it gets its name; nil before.
     var completedFile: UInt64?
+    /// The number of times in a row that the server has refused the request for the rest; nil for none.
+    var refusals: Int?
 
     /// The digest of the URL without its secrets.
     var urlDigest: String { Self.digest(of: url) }
 
     private enum CodingKeys: String, CodingKey {
         case version, url, partialFile, etag, lastModified, origin, size, digest, syncedBytes, bootID, segments
-        case completedFile
+        case completedFile, refusals
         case storedDigest = "urlDigest"
     }
 
@@ -118,6 +120,8 @@ struct ControlFile: Sendable, Equatable, Codable {
     static let limit = 128 << 10
     /// An upper bound for the length of a file, which sums cannot overflow.
     static let mostBytes: Int64 = 1 << 60
+    /// An upper bound for the number of refusals that are counted.
+    static let mostRefusals = 1_000
 
     init(url: String, partialFile: String) {
         self.url = url
@@ -182,6 +186,7 @@ struct ControlFile: Sendable, Equatable, Codable {
         if let segments, !(2...SegmentPlan.mostSegments).contains(segments) || size == nil {
             return "segments is no number of segments"
         }
+        if let refusals, !(0...Self.mostRefusals).contains(refusals) { return "refusals is no number of refusals" }
         return nil
     }
 

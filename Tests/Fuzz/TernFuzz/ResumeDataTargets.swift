@@ -55,7 +55,7 @@ extension FuzzTarget {
             "Last-Modified": decoded.validator,
         ]
         let decision = decoded.resumeRules.decision(on: 206, headers: headers, isSameOrigin: false)
-        if case .append(let total) = decision { precondition(total > decoded.offset) }
+        if case .append(let end, let total) = decision { precondition(end > decoded.offset && end <= total) }
         guard let again = try? JSONDecoder().decode(ResumeData.self, from: JSONEncoder().encode(decoded)) else {
             preconditionFailure("what was encoded is not decoded")
         }

@@ -45,11 +45,12 @@ import Foundation
     }
 
     @Test(arguments: [
-        ("bytes 10-19/20", PartialImage.Decision.append), ("bytes 10-19/*", .append),
+        ("bytes 10-19/20", PartialImage.Decision.append(until: 20, total: 20)),
+        ("bytes 10-19/*", .append(until: 20, total: 20)),
         ("bytes 9-19/20", .mismatch),
         ("bytes 11-19/20", .mismatch), ("bytes 10-20/21", .mismatch), ("bytes 0-9/20", .mismatch),
-        // A part shorter than the rest must not count as the rest.
-        ("bytes 10-14/20", .mismatch),
+        // A part shorter than the rest is not the rest, which is asked for next.
+        ("bytes 10-14/20", .append(until: 15, total: 20)),
         ("items 10-19/20", .mismatch), ("bytes */20", .mismatch), ("nonsense", .mismatch), ("", .mismatch),
     ])
     func aContentRangeMustBeTheRest(_ range: String, decision: PartialImage.Decision) {
@@ -60,7 +61,8 @@ import Foundation
     @Test func aPartOfOtherBytesIsNotJoined() {
         let part = PartialImage(data: bytes, validator: "\"1\"", length: nil)
         let range: Headers = ["Content-Range": "bytes 10-19/20"]
-        #expect(part.decision(for: head(206, range.overriding(with: ["ETag": "\"1\""]))) == .append)
+        #expect(
+            part.decision(for: head(206, range.overriding(with: ["ETag": "\"1\""]))) == .append(until: 20, total: 20))
         #expect(part.decision(for: head(206, range.overriding(with: ["ETag": "\"2\""]))) == .mismatch)
         // A server that follows If-Range repeats the tag (RFC 9110 §15.3.7).
         #expect(part.decision(for: head(206, range)) == .mismatch)
@@ -70,12 +72,25 @@ import Foundation
         #expect(part.decision(for: head(200, [:])) == .replace)
     }
 
+    /// The table of Documentation/Reference/ResumedDownloads.md, for the parts of images.
+    @Test(arguments: 201...599) func everyStatusHasItsRow(status: Int) {
+        guard status != 206 else { return }
+        let isCondition = [304, 400, 406, 412, 416, 417, 428, 431, 501].contains(status)
+        var part = PartialImage(data: bytes, validator: "\"1\"", length: 20)
+        for refusals in 0...4 {
+            #expect(part.refusals == refusals)
+            #expect(part.decision(for: head(status, [:])) == (isCondition || refusals >= 3 ? .mismatch : .refuse))
+            part = part.refused
+        }
+    }
+
     @Test func itIsTheSameAfterItWasStored() {
         for part in [
             PartialImage(data: bytes, validator: "\"1\"", length: 20),
             PartialImage(data: bytes, validator: "x", length: nil),
+            PartialImage(data: bytes, validator: "x", length: nil, refusals: 3),
         ] { #expect(PartialImage(part.data, metadata: part.metadata) == part) }
-        for text in ["", "1\n20\n", "2\n20\nx", "1\n20"] {
+        for text in ["", "1\n20\n", "2\n20\nx", "1\n20", "1\n20\nx\ny", "1\n20\nx\n-1"] {
             #expect(PartialImage(bytes, metadata: Data(text.utf8)) == nil)
         }
     }

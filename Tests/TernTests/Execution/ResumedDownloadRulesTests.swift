@@ -19,13 +19,42 @@ struct ResumedDownloadRulesTests {
         #expect(Self.tagged.fields == ["Range": "bytes=10-", "If-Range": "\"a\""])
     }
 
+    /// The statuses that can be due to the fields of the request alone.
+    static let conditionStatuses: Set = [304, 400, 406, 412, 416, 417, 428, 431, 501]
+
+    /// The table of Documentation/Reference/ResumedDownloads.md: every status, after few and after many refusals.
+    @Test(arguments: 100...599) func everyStatusHasItsRow(status: Int) throws {
+        let request = try Request(.get, "https://a.example/f")
+        let headers: Headers = ["Content-Range": "bytes 10-19/20", "ETag": "\"a\"", "Content-Length": "10"]
+        for refusals in 0...4 {
+            let rules = ResumedDownloadRules(offset: 10, validator: "\"a\"", totalBytes: 20, refusals: refusals)
+            let expected: Decision =
+                switch status {
+                case 200, 206: .append(until: 20, total: 20)
+                case _ where Self.conditionStatuses.contains(status): .askForWhole
+                default: refusals < 3 ? .refuse : .askForWhole
+                }
+            #expect(decision(rules, status: status, headers: headers) == expected)
+            // A validation can refuse every status.
+            let head = ResponseHead(status: status, version: .http11, target: request.target, headers: headers)
+            let error = NetworkError(TransferFailure(.status, "no"), request: request, response: head)
+            let isCondition = Self.conditionStatuses.contains(status)
+            #expect(rules.decision(after: error) == (isCondition || refusals >= 3 ? .askForWhole : .refuse))
+        }
+    }
+
     @Test(
         arguments: [
-            (203, .replace), (204, .replace), (304, .replace), (404, .replace), (503, .replace),
-            (416, .askForWhole), (206, .append(total: 20)),
-        ] as [(Int, Decision)])
-    func statusDecidesFirst(status: Int, expected: Decision) {
-        #expect(decision(status: status, headers: ["Content-Range": "bytes 10-19/20", "ETag": "\"a\""]) == expected)
+            (.malformedResponse, true), (.redirectLoop, true), (.contentType, true), (.validation, true),
+            (.connectionLost, false), (.idleTimedOut, false), (.cancelled, false), (.dns, false),
+            (.truncatedBody, false),
+        ] as [(NetworkError.Kind, Bool)])
+    func failuresOfTheNetworkAreNoRefusals(kind: NetworkError.Kind, isRefusal: Bool) {
+        let error = NetworkError(kind, reason: "x")
+        #expect(error.refusesPart == isRefusal)
+        let rules = ResumedDownloadRules(offset: 10, validator: "\"a\"", totalBytes: 20, refusals: 3)
+        #expect(rules.decision(after: error) == (isRefusal ? .askForWhole : .refuse))
+        #expect(Self.tagged.decision(after: error) == .refuse)
     }
 
     /// A 200 is the whole if its length is that of the whole, or if it is of another version. With a range, it is the rest if it
@@ -37,8 +66,8 @@ struct ResumedDownloadRulesTests {
             (20, "\"b\"", "10", nil, .replace), (20, "\"b\"", nil, nil, .replace),
             (20, nil, "20", nil, .replace), (20, nil, "10", nil, .askForWhole), (20, nil, nil, nil, .askForWhole),
             (20, "W/\"a\"", "20", nil, .replace), (20, "W/\"a\"", "10", nil, .askForWhole),
-            (20, "\"a\"", "10", "bytes 10-19/20", .append(total: 20)),
-            (nil, "\"a\"", "10", "bytes 10-19/20", .append(total: 20)),
+            (20, "\"a\"", "10", "bytes 10-19/20", .append(until: 20, total: 20)),
+            (nil, "\"a\"", "10", "bytes 10-19/20", .append(until: 20, total: 20)),
             (20, "\"a\"", nil, "bytes 10-19/20", .askForWhole), (20, "\"a\"", "20", "bytes 10-19/20", .askForWhole),
             (20, "\"a\"", "10", "bytes 10-19/*", .askForWhole), (20, "\"a\"", "11", "bytes 10-20/21", .askForWhole),
             (20, "\"a\"", "11", "bytes 9-19/20", .askForWhole), (20, "\"a\"", "20", "bytes 0-19/20", .askForWhole),
@@ -91,8 +120,8 @@ struct ResumedDownloadRulesTests {
     @Test(
         arguments: [
             ("bytes 10-19/20", 20, 20), ("bytes 10-19/*", 20, 20), ("bytes 10-19/20", nil, 20),
-            ("bytes 10-19/*", nil, nil), ("bytes 10-18/20", 20, nil), ("bytes 10-18/*", 20, nil),
-            ("bytes 10-18/20", nil, nil), ("bytes 10-18/19", 20, nil), ("bytes 10-20/21", 20, nil),
+            ("bytes 10-19/*", nil, nil), ("bytes 10-18/*", nil, nil), ("bytes 10-18/19", 20, nil),
+            ("bytes 10-20/21", 20, nil),
             ("bytes 10-20/21", nil, 21), ("bytes 9-19/20", 20, nil), ("bytes 11-19/20", 20, nil),
             ("bytes 0-19/20", 20, nil), ("bytes 10-20/20", 20, nil), ("bytes */20", 20, nil),
             ("items 10-19/20", 20, nil), ("nonsense", 20, nil), ("", 20, nil),
@@ -101,7 +130,20 @@ struct ResumedDownloadRulesTests {
         ] as [(String, Int64?, Int64?)])
     func partMustBeTheCompleteRest(range: String, known: Int64?, total: Int64?) {
         let rules = ResumedDownloadRules(offset: 10, validator: "\"a\"", totalBytes: known)
-        let expected = total.map { Decision.append(total: $0) } ?? .askForWhole
+        let expected = total.map { Decision.append(until: $0, total: $0) } ?? .askForWhole
+        #expect(decision(rules, headers: ["Content-Range": range, "ETag": "\"a\""]) == expected)
+    }
+
+    /// A server can send less than it was asked for.
+    @Test(
+        arguments: [
+            ("bytes 10-18/20", 20, nil, 19), ("bytes 10-18/*", 20, nil, 19), ("bytes 10-18/20", nil, nil, 19),
+            ("bytes 10-10/20", 20, nil, 11), ("bytes 10-12/20", 20, 15, 13), ("bytes 10-14/20", 20, 15, 15),
+            ("bytes 10-15/20", 20, 15, nil), ("bytes 10-19/20", 20, 15, nil),
+        ] as [(String, Int64?, Int64?, Int64?)])
+    func beginningOfTheRestIsAppended(range: String, known: Int64?, end: Int64?, until: Int64?) {
+        let rules = ResumedDownloadRules(offset: 10, validator: "\"a\"", totalBytes: known, end: end)
+        let expected = until.map { Decision.append(until: $0, total: 20) } ?? .askForWhole
         #expect(decision(rules, headers: ["Content-Range": range, "ETag": "\"a\""]) == expected)
     }
 
@@ -110,7 +152,8 @@ struct ResumedDownloadRulesTests {
         let rules = ResumedDownloadRules(offset: 10, validator: "\"\u{E9}\"", totalBytes: 20)
         let part: Headers = ["Content-Range": "bytes 10-19/20"]
         #expect(decision(rules, headers: part.overriding(with: ["ETag": "\"e\u{301}\""])) == .askForWhole)
-        #expect(decision(rules, headers: part.overriding(with: ["ETag": "\"\u{E9}\""])) == .append(total: 20))
+        #expect(
+            decision(rules, headers: part.overriding(with: ["ETag": "\"\u{E9}\""])) == .append(until: 20, total: 20))
     }
 
     @Test func everyRangeOfASmallFileIsDecidedByItsEnds() {
@@ -119,8 +162,8 @@ struct ResumedDownloadRulesTests {
                 for total in [nil, 3, 4, 5, 6] as [Int?] {
                     let field = "bytes \(first)-\(last)/\(total.map(String.init) ?? "*")"
                     let rules = ResumedDownloadRules(offset: 2, validator: "\"a\"", totalBytes: 5)
-                    let isRest = first == 2 && last == 4 && (total ?? 5) == 5
-                    let expected = isRest ? Decision.append(total: 5) : .askForWhole
+                    let isRest = first == 2 && last <= 4 && (total ?? 5) == 5
+                    let expected = isRest ? Decision.append(until: Int64(last) + 1, total: 5) : .askForWhole
                     #expect(
                         decision(rules, headers: ["Content-Range": field, "ETag": "\"a\""]) == expected,
                         "\(field)")
@@ -142,7 +185,7 @@ struct ResumedDownloadRulesTests {
     func entityTagMustMatch(tag: String?, isSame: Bool) {
         var headers: Headers = ["Content-Range": "bytes 10-19/20", "Last-Modified": Self.date]
         if let tag { headers["ETag"] = tag }
-        let expected = isSame ? Decision.append(total: 20) : .askForWhole
+        let expected = isSame ? Decision.append(until: 20, total: 20) : .askForWhole
         for isSameOrigin in [true, false] {
             #expect(decision(isSameOrigin: isSameOrigin, headers: headers) == expected)
         }
@@ -162,7 +205,7 @@ struct ResumedDownloadRulesTests {
         let rules = ResumedDownloadRules(offset: 10, validator: Self.date, totalBytes: known)
         var headers: Headers = ["Content-Range": range]
         if let sent { headers["Last-Modified"] = sent }
-        let expected = isUsed ? Decision.append(total: 20) : .askForWhole
+        let expected = isUsed ? Decision.append(until: 20, total: 20) : .askForWhole
         #expect(decision(rules, isSameOrigin: isSameOrigin, headers: headers) == expected)
     }
 
@@ -174,6 +217,6 @@ struct ResumedDownloadRulesTests {
     func contradictoryRangeIsNil(name: String, value: String, isUsed: Bool) {
         var headers: Headers = ["Content-Range": "bytes 10-19/20", "ETag": "\"a\""]
         headers[name] = value
-        #expect(decision(headers: headers) == (isUsed ? .append(total: 20) : .askForWhole))
+        #expect(decision(headers: headers) == (isUsed ? .append(until: 20, total: 20) : .askForWhole))
     }
 }

@@ -59,7 +59,7 @@ struct ContinuationRuleTests {
     }
 
     @Test func wholeRestIsAppended() throws {
-        #expect(tagged.decision(on: try head(206, part)) == .append(total: 1_000))
+        #expect(tagged.decision(on: try head(206, part)) == .append(until: 1_000, total: 1_000))
     }
 
     @Test func segmentEndsWhereItWasAskedTo() throws {
@@ -67,17 +67,40 @@ struct ContinuationRuleTests {
         segment.end = 600
         #expect(segment.fields?["Range"] == "bytes=400-599")
         let range: Headers = ["Content-Range": "bytes 400-599/1000", "ETag": "\"a\"", "Content-Length": "200"]
-        #expect(segment.decision(on: try head(206, range)) == .append(total: 1_000))
+        #expect(segment.decision(on: try head(206, range)) == .append(until: 600, total: 1_000))
         #expect(segment.decision(on: try head(206, part)) == .askForWhole(.wrongRange))
     }
 
     @Test(arguments: [
-        "bytes 399-999/1000", "bytes 401-999/1000", "bytes 400-998/1000", "bytes 400-999/1001", "bytes 400-1000/1001",
+        "bytes 399-999/1000", "bytes 401-999/1000", "bytes 400-998/999", "bytes 400-999/1001", "bytes 400-1000/1001",
         "items 400-999/1000", "bytes */1000", "bytes 999-400/1000", "",
     ])
     func wrongRangeStartsOver(range: String) throws {
         let headers: Headers = ["Content-Range": range, "ETag": "\"a\""]
         #expect(tagged.decision(on: try head(206, headers)) == .askForWhole(.wrongRange))
+    }
+
+    @Test func beginningOfTheRestIsAppended() throws {
+        let headers: Headers = ["Content-Range": "bytes 400-998/1000", "ETag": "\"a\""]
+        #expect(tagged.decision(on: try head(206, headers)) == .append(until: 999, total: 1_000))
+    }
+
+    /// The table of Documentation/Reference/ResumedDownloads.md, for durable downloads and the queue.
+    @Test(arguments: 201...599) func everyStatusHasItsRow(status: Int) throws {
+        guard status != 206 else { return }
+        let isCondition = [304, 400, 406, 412, 416, 417, 428, 431, 501].contains(status)
+        for refusals in 0...4 {
+            var rule = tagged
+            rule.refusals = refusals
+            let head = try head(status, [:])
+            let reason = status == 416 ? StartOverReason.rangeNotSatisfiable : .rangeRefused
+            let expected: ContinuationRule.Decision =
+                isCondition || refusals >= 3 ? .askForWhole(reason) : .refuse
+            #expect(rule.decision(on: head) == expected)
+            let error = NetworkError(
+                TransferFailure(.status, "no"), request: try Request(.get, "https://a.example/f"), response: head)
+            #expect(rule.decision(after: error) == expected)
+        }
     }
 
     @Test func changedTagStartsOver() throws {
@@ -99,7 +122,7 @@ struct ContinuationRuleTests {
         second.prefersDate = true
         #expect(second.decision(on: try head(200, whole)) == .replace(.rangeIgnored))
         let range: Headers = ["Content-Range": "bytes 400-999/1000", "Last-Modified": date]
-        #expect(second.decision(on: try head(206, range)) == .append(total: 1_000))
+        #expect(second.decision(on: try head(206, range)) == .append(until: 1_000, total: 1_000))
         var other = range
         other["ETag"] = "\"b\""
         #expect(second.decision(on: try head(206, other)) == .askForWhole(.fileChanged))
@@ -107,7 +130,7 @@ struct ContinuationRuleTests {
 
     @Test func dateWithoutRepetitionNeedsTheSameOriginAndSize() throws {
         let headers: Headers = ["Content-Range": "bytes 400-999/1000"]
-        #expect(dated.decision(on: try head(206, headers)) == .append(total: 1_000))
+        #expect(dated.decision(on: try head(206, headers)) == .append(until: 1_000, total: 1_000))
         let elsewhere = try head(206, headers, url: "https://b.example/f")
         #expect(dated.decision(on: elsewhere) == .askForWhole(.wrongRange))
     }

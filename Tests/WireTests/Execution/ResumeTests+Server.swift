@@ -48,8 +48,7 @@ extension ResumeTests {
 
     @Test(arguments: [
         "bytes 499999-999999/1000000", "bytes 500001-999999/1000000", "bytes 500000-999999/1000001",
-        "items 500000-999999/1000000", "nonsense", nil, "bytes 500000-749999/1000000", "bytes 500000-500999/1000000",
-        "bytes 500000-500999/*", "bytes 500000-500999/501000",
+        "items 500000-999999/1000000", "nonsense", nil, "bytes 500000-749999/1000000", "bytes 500000-500999/501000",
     ])
     func mismatchedPartIsNotUsed(contentRange: String?) async throws {
         let asked = Log<RangeFields>()
