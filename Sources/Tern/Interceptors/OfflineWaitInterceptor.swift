@@ -8,10 +8,12 @@ import TernConcurrency
 /// ```
 ///
 /// A request is sent first, so a request to a server on this machine or in the same network never waits. It waits only
-/// if no connection could be made (no address for the name, no route, no connection in time) and the session's
-/// `Reachability` reports no network. Nothing has reached a server by then, so requests with any method are sent again,
-/// unless their body can be read only once. When the time is over, the task fails with the error of the first attempt.
-/// While the status is unknown, nothing waits.
+/// if no connection could be made (no address for the name, no route, no connection in time), the session's
+/// `Reachability` reports no network, and the system has no route to the host, if that is an address. Nothing has reached a
+/// server by then, so requests with any method are sent again, unless their body can be read only once. The request is sent
+/// again when the network is back, and after 1, 2, 4 and more seconds in any case, up to every 30 seconds: a host can be
+/// reached without a default route. When the time is over, the task fails with the error of the last attempt. While the
+/// status is unknown, nothing waits.
 public struct OfflineWaitInterceptor: Interceptor {
     private let limit: Duration
     private let clock: any Clock<Duration>
@@ -27,39 +29,37 @@ public struct OfflineWaitInterceptor: Interceptor {
     /// The failures before any byte of a request was sent.
     private static let kinds: Set<NetworkError.Kind> = [.dns, .connectionFailed, .connectTimedOut, .proxy]
 
-    /// Sends the request, and again when the network is back.
+    /// Sends the request, and again when the network is back or the time of a trial has come.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
+        try await send(request, next: next, clock: clock)
+    }
+
+    private func send<C: Clock<Duration>>(_ request: Request, next: Next, clock: C) async throws -> Reply {
         let reachability = next.prepared.registry.configuration.reachability
         reachability.startPermanentWatchIfNeeded()
+        var trials = RouteTrials()
+        var start: C.Instant?
         while true {
             do {
                 return try await next(request)
             } catch {
-                guard Self.kinds.contains(error.kind), request.body.isReplayable, reachability.status == .unreachable
+                guard Self.kinds.contains(error.kind), request.body.isReplayable, request.unixSocketPath == nil,
+                    reachability.isOffline(to: request.target)
                 else { throw error }
-                if await isBack(reachability) { continue }
+                let begun = start ?? clock.now
+                start = begun
+                let rest = limit - begun.duration(to: clock.now)
+                guard rest > .zero else {
+                    throw error.adding(
+                        "there was no route to \(request.target.host), and the network did not return within \(limit)")
+                }
+                let isBack = await reachability.returns(within: min(rest, trials.next())) { delay in
+                    try await clock.sleepWithoutDescriptor(for: delay)
+                }
+                // Each wait for the network has the whole time.
+                if isBack { (trials, start) = (RouteTrials(), nil) }
                 if Task.isCancelled { throw NetworkError(.cancelled, request: request) }
-                throw error.adding("the network was unreachable and did not return within \(limit)")
             }
-        }
-    }
-
-    /// Returns whether the network was reachable, or its status unknown, before the time was over or the task was
-    /// cancelled.
-    private func isBack(_ reachability: Reachability) async -> Bool {
-        await withTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                for await status in reachability.statuses where status != .unreachable { return true }
-                return false
-            }
-            group.addTask { [limit, clock] in
-                // Cancelled: the status changed first, or the task was cancelled.
-                _ = try? await clock.sleepWithoutDescriptor(for: limit)
-                return false
-            }
-            let isBack = await group.next() ?? false
-            group.cancelAll()
-            return isBack
         }
     }
 }

@@ -27,6 +27,34 @@ struct NetlinkReachability: ReachabilitySource {
         return NetlinkWatch(source)
     }
 
+    /// Asks the kernel for a route by connecting a UDP socket, which sends nothing.
+    func hasRoute(to address: String) -> Bool? {
+        let text = address.hasPrefix("[") ? String(address.dropFirst().dropLast()) : address
+        var (v4, v6) = (sockaddr_in(), sockaddr_in6())
+        // The port is not used, but must be one.
+        if unsafe inet_pton(AF_INET, text, &v4.sin_addr) == 1 {
+            (v4.sin_family, v4.sin_port) = (sa_family_t(AF_INET), UInt16(9).bigEndian)
+            return unsafe withUnsafePointer(to: &v4) { place in
+                unsafe Self.hasRoute(AF_INET, to: UnsafeRawPointer(place), size: MemoryLayout<sockaddr_in>.size)
+            }
+        }
+        guard unsafe inet_pton(AF_INET6, text, &v6.sin6_addr) == 1 else { return nil }
+        (v6.sin6_family, v6.sin6_port) = (sa_family_t(AF_INET6), UInt16(9).bigEndian)
+        return unsafe withUnsafePointer(to: &v6) { place in
+            unsafe Self.hasRoute(AF_INET6, to: UnsafeRawPointer(place), size: MemoryLayout<sockaddr_in6>.size)
+        }
+    }
+
+    private static func hasRoute(_ family: Int32, to address: UnsafeRawPointer, size: Int) -> Bool? {
+        let descriptor = socket(family, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return errno == EAFNOSUPPORT ? false : nil }
+        defer { close(descriptor) }
+        if unsafe connect(descriptor, address.assumingMemoryBound(to: sockaddr.self), socklen_t(size)) == 0 {
+            return true
+        }
+        return [ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL, ENETDOWN].contains(errno) ? false : nil
+    }
+
     /// Returns the current status; nil if the kernel does not answer.
     static func readStatus() -> Reachability.Status? {
         guard let descriptor = NetlinkSocket.open(groups: 0) else { return nil }

@@ -16,6 +16,10 @@ import TernConcurrency
 /// interface that is up and has a carrier. On Apple's systems it comes from `NWPathMonitor`. On watchOS, and where the
 /// kernel refuses to answer, the status stays `.unknown`.
 ///
+/// A machine without a default route can still reach other hosts: those of its own networks, and itself. Tern's own waits
+/// for the network ask the kernel for a route to the host, if that is an address, and try again after 1 to 30 seconds in
+/// any case.
+///
 /// Do not use the status to decide whether to send a request. Use it to explain to a user why nothing arrives, and to
 /// know when to try again (``OfflineWaitInterceptor``). On Linux, the network is watched only while ``statuses`` has
 /// listeners. On Apple's systems, the first use of ``status``, or the first request through an
@@ -65,8 +69,69 @@ public actor Reachability {
     /// subscription.
     public nonisolated var statuses: AsyncStream<Status> { watch.stream() }
 
+    /// Returns whether the system has a route to a host; nil for a name, which is not looked up, and where the system cannot say.
+    /// The route says nothing about the host itself.
+    package nonisolated func hasRoute(to host: String) -> Bool? {
+        if host == "localhost" || host.hasSuffix(".localhost") { return true }
+        return watch.hasRoute(to: host)
+    }
+
     /// Starts the watch on systems where only a watch provides the status.
     package nonisolated func startPermanentWatchIfNeeded() { watch.startPermanentWatchIfNeeded() }
+}
+
+extension Reachability {
+    /// Returns whether a host is known to be out of reach: there is no default route, and none to the host. A host name is not
+    /// looked up, so that there is no route to it without a default route.
+    package nonisolated func isOffline(to target: Target) -> Bool {
+        status == .unreachable && hasRoute(to: target.host) != true
+    }
+
+    /// Waits until there is a default route or its status is unknown, until the time is over, or until the task is cancelled.
+    ///
+    /// - Parameters:
+    ///   - limit: The time after which the wait ends.
+    ///   - sleep: Waits for a time on the clock of the caller.
+    /// - Returns: True if the status has ended the wait.
+    package nonisolated func returns(
+        within limit: Duration, sleep: @escaping @Sendable (Duration) async throws -> Void
+    ) async -> Bool {
+        startPermanentWatchIfNeeded()
+        return await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                for await status in self.statuses where status != .unreachable { return true }
+                return false
+            }
+            group.addTask {
+                // Cancelled: the status changed first, or the caller was cancelled.
+                try? await sleep(limit)
+                return false
+            }
+            let isBack = await group.next() ?? false
+            group.cancelAll()
+            return isBack
+        }
+    }
+}
+
+/// Decides after which delays a host is tried again to which no route is known. Pure.
+///
+/// The status of the network does not tell whether a host can be reached: an isolated network has no default route, and a name can
+/// lead anywhere. So each wait ends also by trying.
+package struct RouteTrials: Sendable, Equatable {
+    private static let firstDelay = Duration.seconds(1)
+    private static let longestDelay = Duration.seconds(30)
+
+    /// The delay before the next trial: 1 second at first, and twice as long after each one, up to 30 seconds.
+    package private(set) var nextDelay = firstDelay
+
+    package init() {}
+
+    /// Returns the delay before the next trial, and doubles it for the one after that.
+    package mutating func next() -> Duration {
+        defer { nextDelay = min(nextDelay * 2, Self.longestDelay) }
+        return nextDelay
+    }
 }
 
 extension Reachability.Status {
@@ -94,6 +159,12 @@ package protocol ReachabilitySource: Sendable {
     /// Starts a watch that reports the current status and each change until it is closed. It can be called again
     /// afterwards. Returns nil if no watch could be opened.
     func watch(_ onChange: @escaping @Sendable (Reachability.Status) -> Void) -> (any ReachabilityWatch)?
+    /// Returns whether the system has a route to an address; nil for a name, and where the system cannot say.
+    func hasRoute(to address: String) -> Bool?
+}
+
+extension ReachabilitySource {
+    package func hasRoute(to address: String) -> Bool? { nil }
 }
 
 /// A running watch of a source.

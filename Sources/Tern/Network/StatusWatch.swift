@@ -22,6 +22,8 @@ final class StatusWatch: Sendable {
         return latest.current
     }
 
+    func hasRoute(to address: String) -> Bool? { source.hasRoute(to: address) }
+
     func stream() -> AsyncStream<Reachability.Status> {
         join()
         return latest.stream(keeping: Listener(self))

@@ -41,6 +41,8 @@ actor EventSource {
     private let options: EventStreamOptions
     private let time: StreamTime
     private var reconnection: ReconnectionState
+    /// The delays after which a host without a route is tried again.
+    private var trials = RouteTrials()
     private var parser: EventParser
     private var connection: Connection?
     /// The task of the connection, also while it is being made.
@@ -202,6 +204,7 @@ actor EventSource {
             lastEventID: id, maximumLineSize: options.maximumLineSize, maximumEventSize: options.maximumEventSize)
         connection = Connection(
             chunks: stream.chunks.makeAsyncIterator(), openedAt: time.elapsed())
+        trials = RouteTrials()
         startWatch(options.silenceTimeout, .silenceTimedOut)
         states.update { _ in .open }
         return true
@@ -270,9 +273,9 @@ actor EventSource {
     // MARK: The next connection
 
     private func decision(on end: ReconnectionState.End) -> ReconnectionState.Action {
-        reconnection.decide(
-            end, hasNetwork: session.configuration.reachability.status != .unreachable,
-            random: Double.random(in: 0...1))
+        // `try?`: a request that cannot be created is not sent.
+        let isOffline = (try? request.get()).map { session.configuration.reachability.isOffline(to: $0.target) }
+        return reconnection.decide(end, hasNetwork: isOffline != true, random: Double.random(in: 0...1))
     }
 
     private func perform(_ action: ReconnectionState.Action, after failure: NetworkError?) async {
@@ -290,9 +293,9 @@ actor EventSource {
         case .connectWithNetwork:
             states.update { _ in .waiting(until: nil, after: failure) }
             let reachability = session.configuration.reachability
-            reachability.startPermanentWatchIfNeeded()
-            await wait {
-                for await status in reachability.statuses where status != .unreachable { return }
+            // A host can be reached without a default route, so the wait ends also by trying.
+            await wait { [time, delay = trials.next()] in
+                _ = await reachability.returns(within: delay, sleep: time.sleep)
             }
         }
     }

@@ -23,6 +23,8 @@ actor DurableDownload {
     nonisolated let latestResponse = Lock<ResponseHead?>(nil)
     /// A Boolean value that indicates whether the download has ended because there is no network, for which its queue waits.
     nonisolated let endedOffline = Atomic(false)
+    /// The reason for which no bytes move at present; nil for none.
+    nonisolated let currentWait = Lock<TransferWait?>(nil)
     nonisolated let time: TransferTime
     nonisolated let firstRequest: Result<Request, NetworkError>
     private nonisolated let destination: URL
@@ -324,7 +326,7 @@ actor DurableDownload {
         let action = schedule.decide(
             RetrySchedule.Failure(
                 error: error, request: request, hasNewBytes: hasNewBytes, hasMovedBytes: hasMovedBytes,
-                hasNetwork: reachability.status != .unreachable, canReplaceURL: options.url != nil,
+                hasNetwork: !reachability.isOffline(to: request.target), canReplaceURL: options.url != nil,
                 elapsed: time.elapsed(), random: Double.random(in: 0...1),
                 isTemporary: error.underlying as? PartProblem == .refused))
         failedAttempts = schedule.failedAttempts
@@ -337,14 +339,15 @@ actor DurableDownload {
         case .retry(let delay):
             trace.add(.failed("\(error)"))
             trace.add(.waited(delay))
-            try await sleep(delay)
+            try await waiting(.delay(delay)) { () throws(NetworkError) in try await sleep(delay) }
         case .waitForNetwork(let limit):
             trace.add(.failed("\(error)"))
             trace.add(.waitedForNetwork)
             let start = time.elapsed()
-            guard await reachability.returns(within: limit, time) else {
-                throw error.adding("the network was unreachable and did not return in time")
+            await waiting(.route(host: request.target.host, nextTrial: limit)) {
+                _ = await reachability.returns(within: limit, sleep: time.sleep)
             }
+            if Task.isCancelled { throw cancellation }
             attempts -= 1
             schedule.addOfflineTime(time.elapsed() - start)
         case .replaceURL:
@@ -353,6 +356,15 @@ actor DurableDownload {
             try await replaceURL(after: error)
         }
         return schedule
+    }
+
+    /// Does `wait`, and shows its reason meanwhile.
+    private func waiting<Failure: Error>(
+        _ reason: TransferWait, _ wait: () async throws(Failure) -> Void
+    ) async throws(Failure) {
+        currentWait.withLock { $0 = reason }
+        defer { currentWait.withLock { $0 = nil } }
+        try await wait()
     }
 
     /// Asks the caller for another URL. Secret headers go to the origin that they were meant for.

@@ -44,6 +44,9 @@ public struct DurableDownloadTask: Sendable {
     /// a part (206), and one in segments that of one of them.
     public var latestResponse: ResponseHead? { download.latestResponse.withLock { $0 } }
 
+    /// The reason for which the download moves no bytes at present; nil while it moves bytes, and after its end.
+    public var waitsFor: TransferWait? { download.currentWait.withLock { $0 } }
+
     /// The limit on the rate, in bytes per second; nil for none. Setting it acts at once, and a value below 1 counts as 1.
     public var throttle: Int? {
         get { download.throttle.rate }
@@ -101,7 +104,7 @@ public enum DurableDownloadEvent: Sendable, Hashable {
     case failed(String)
     /// The next attempt began after this delay.
     case waited(Duration)
-    /// The download waited for the network.
+    /// The download waited for the network, or for the time of the next trial.
     case waitedForNetwork
     /// The caller gave a new URL.
     case replacedURL

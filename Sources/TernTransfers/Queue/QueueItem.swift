@@ -30,7 +30,7 @@ extension TransferQueue {
         case running
         /// It starts after `resume`.
         case paused
-        /// It starts when a network is there that it may use.
+        /// It starts when a network is there that it may use, or when its host is tried again: ``Item/waitsFor``.
         case waitingForNetwork
         /// It has failed or was cancelled. It starts again after `retry`.
         ///
@@ -70,6 +70,9 @@ extension TransferQueue {
         public let file: URL
         /// The state.
         public let state: State
+        /// The reason for which a waiting or running item moves no bytes at present; nil if it moves bytes, waits for its turn, is paused
+        /// or has ended.
+        public let waitsFor: TransferWait?
         /// The priority.
         public let priority: Request.Priority
         /// The group; nil for none.

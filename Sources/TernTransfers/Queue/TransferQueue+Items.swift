@@ -340,9 +340,20 @@ extension TransferQueue {
             id: id, kind: record.kind,
             // Each URL that `Target` accepts is one of Foundation.
             url: URL(string: record.url) ?? URL(filePath: "/"), file: URL(filePath: record.fullPath(base: base)),
-            state: state, priority: record.priority, group: record.group, label: record.label,
+            state: state, waitsFor: wait(of: id, record, state), priority: record.priority, group: record.group,
+            label: record.label,
             requiresUnmeteredNetwork: record.requiresUnmetered, progress: progress(of: id, record, state),
             failure: failure, result: result)
+    }
+
+    private func wait(of id: ItemID, _ record: QueueRecord, _ state: State) -> TransferWait? {
+        switch state {
+        case .running: transfers[id]?.wait
+        case .waitingForNetwork where schedule.isOffline(id):
+            .route(host: record.host, nextTrial: offlineTrials.nextDelay)
+        case .waitingForNetwork: .unmeteredNetwork
+        case .waiting, .paused, .failed, .finished: nil
+        }
     }
 
     private func progress(of id: ItemID, _ record: QueueRecord, _ state: State) -> Session.Progress {

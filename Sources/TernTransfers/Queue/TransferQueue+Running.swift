@@ -29,6 +29,15 @@ struct RunningTransfer: Sendable {
         }
     }
 
+    /// The reason for which the transfer moves no bytes at present; nil for none.
+    var wait: TransferWait? {
+        switch handle {
+        case .download(let task): task.waitsFor
+        case .upload(let task): task.waitsFor
+        case .refused: nil
+        }
+    }
+
     var progress: Session.Progress {
         switch handle {
         case .download(let task): task.progressNow
@@ -268,6 +277,7 @@ extension TransferQueue {
             if isOffline { watchNetwork() }
             let isRetryable = isRetryable(failure)
             actions = schedule.transferEnded(id, isOffline ? .offline : .failed(isRetryable: isRetryable))
+            if isOffline { tryOfflineHostsLater() }
             if record.intent == .waiting, case .failed? = schedule.state(id) {
                 lastEnd += 1
                 (record.intent, record.isRetryable, record.ended) = (.failed, isRetryable, lastEnd)

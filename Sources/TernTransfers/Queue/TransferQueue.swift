@@ -61,6 +61,10 @@ public actor TransferQueue {
     var discarding: Task<Void, Never>?
     /// Follows the status of the network. Owned here, cancelled by `close` and with the queue.
     private var networkWatch: Task<Void, Never>?
+    /// The delays after which hosts without a route are tried again.
+    private(set) var offlineTrials = RouteTrials()
+    /// Waits for the next trial. Owned here, cancelled by `close` and with the queue.
+    private var nextTrial: Task<Void, Never>?
     var isClosing: Bool { closing != nil }
     /// Ends the queue. It holds the queue until then, and ends with its last transfer.
     private var closing: Task<Void, Never>?
@@ -78,6 +82,7 @@ public actor TransferQueue {
 
     deinit {
         networkWatch?.cancel()
+        nextTrial?.cancel()
         broadcast.finish()
     }
 
@@ -145,6 +150,7 @@ public actor TransferQueue {
         if closing == nil {
             schedule.stop()
             networkWatch?.cancel()
+            nextTrial?.cancel()
             for transfer in transfers.values { transfer.cancel() }
             // A task of its own is not cancelled with the caller.
             closing = Task { await release() }
@@ -218,7 +224,27 @@ public actor TransferQueue {
         }
     }
 
+    /// Tries the hosts without a route again after a while: they can be reached without a default route, which is all that the
+    /// status of the network tells.
+    func tryOfflineHostsLater() {
+        guard nextTrial == nil, schedule.hasOfflineHosts else { return }
+        let time = TransferTime(configuration.clock)
+        nextTrial = Task { [weak self, delay = offlineTrials.nextDelay] in
+            // `try?`: cancelled, because the queue is closed.
+            guard (try? await time.sleep(delay)) != nil else { return }
+            await self?.tryOfflineHosts()
+        }
+    }
+
+    private func tryOfflineHosts() {
+        nextTrial = nil
+        guard !isClosing else { return }
+        _ = offlineTrials.next()
+        perform(schedule.tryOfflineHosts())
+    }
+
     func networkChanged(_ status: Reachability.Status) {
+        if status != .unreachable { offlineTrials = RouteTrials() }
         perform(
             schedule.setNetwork(
                 isUnreachable: status == .unreachable, isMetered: status == .reachable(.cellular)))

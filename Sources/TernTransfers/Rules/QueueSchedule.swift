@@ -287,6 +287,23 @@ struct QueueSchedule: Sendable {
         return actions + next()
     }
 
+    /// A Boolean value that indicates whether a host waits for the network.
+    var hasOfflineHosts: Bool { hosts.contains { $0.isOffline } }
+
+    /// Returns whether the host of an item waits for the network.
+    func isOffline(_ id: ID) -> Bool { entries[id].map { hosts[lanes[$0.lane].name.host].isOffline } ?? false }
+
+    /// Lets the items of the hosts that wait for the network start, because a host can be reached without a default route. A host that
+    /// still cannot be reached waits again.
+    mutating func tryOfflineHosts() -> [Action] {
+        var actions: [Action] = []
+        for index in hosts.indices where hosts[index].isOffline {
+            hosts[index].isOffline = false
+            reportLanes(&actions) { $0.host == index }
+        }
+        return actions + next()
+    }
+
     /// A Boolean value that indicates whether nothing runs, and nothing is left that could start by itself.
     var isIdle: Bool {
         active == 0 && (!isStarted || lanes.allSatisfy { $0.waiting.isEmpty || isBlocked($0.name.group) })

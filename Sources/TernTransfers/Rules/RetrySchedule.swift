@@ -23,6 +23,9 @@ public struct TransferRetry: Sendable {
     /// The time of the whole transfer; nil, the default, for no limit.
     public var maximumTime: Duration?
     /// The time of each wait for the network; nil, the default, for no limit. `.zero` turns the waits off.
+    ///
+    /// During the wait, the host is tried again after 1, 2, 4 and more seconds, up to every 30 seconds, because it can have a
+    /// route although there is no default route. A trial is no attempt.
     public var offlineWait: Duration?
     /// A Boolean value that indicates whether the transfer ends without a network, because its queue waits for it.
     var endsOffline = false
@@ -55,7 +58,8 @@ struct RetrySchedule: Sendable {
     /// The next step after a failure.
     enum Action: Sendable, Equatable {
         case retry(after: Duration)
-        case waitForNetwork(upTo: Duration?)
+        /// Waits for the network, and tries again after this time in any case.
+        case waitForNetwork(upTo: Duration)
         /// Asks the caller for a new URL.
         case replaceURL
         /// Ends the transfer. The reason is added to the error.
@@ -75,7 +79,7 @@ struct RetrySchedule: Sendable {
         /// can have received none, and a file that changed begins anew. They restart the time without progress alone, so that a
         /// server that takes nothing is not asked for ever.
         var hasMovedBytes = false
-        /// False if the machine is known to have no network.
+        /// False if the machine is known to have no network and no route to the host.
         var hasNetwork = true
         /// A Boolean value that indicates whether the caller can give a new URL.
         var canReplaceURL = false
@@ -100,6 +104,8 @@ struct RetrySchedule: Sendable {
     /// The time of the last progress, without the waits for the network.
     private var lastProgress = Duration.zero
     private var offlineTime = Duration.zero
+    /// The trials of the wait for the network, and the time at which it began; nil if the last failure was another one.
+    private var trials: (delays: RouteTrials, start: Duration)?
 
     /// The statuses with which servers refuse a signed URL that has expired.
     private static let refusals: Set = [400, 401, 403, 410]
@@ -127,6 +133,16 @@ struct RetrySchedule: Sendable {
         !hasNetwork && connectKinds.contains(error.kind)
     }
 
+    private mutating func waitForNetwork(at elapsed: Duration) -> Action {
+        var wait = trials ?? (RouteTrials(), elapsed)
+        let rest = [rules.offlineWait.map { $0 - (elapsed - wait.start) }, rules.maximumTime.map { $0 - elapsed }]
+            .compactMap(\.self).min()
+        if let rest, rest <= .zero { return .giveUp("the network was unreachable and did not return in time") }
+        let delay = wait.delays.next()
+        trials = wait
+        return .waitForNetwork(upTo: rest.map { min($0, delay) } ?? delay)
+    }
+
     mutating func decide(_ failure: Failure) -> Action {
         let error = failure.error
         let isOffline = Self.isOffline(error, hasNetwork: failure.hasNetwork)
@@ -134,10 +150,8 @@ struct RetrySchedule: Sendable {
         if let limit = rules.maximumTime, failure.elapsed >= limit {
             return .giveUp("the time limit of \(limit.secondsText) is reached")
         }
-        if isOffline, rules.offlineWait != .zero {
-            let rest = rules.maximumTime.map { $0 - failure.elapsed }
-            return .waitForNetwork(upTo: [rules.offlineWait, rest].compactMap(\.self).min())
-        }
+        if isOffline, rules.offlineWait != .zero { return waitForNetwork(at: failure.elapsed) }
+        trials = nil
         failedAttempts += 1
         let active = failure.elapsed - offlineTime
         if failure.hasNewBytes {

@@ -1,4 +1,3 @@
-import Tern
 import TernConcurrency
 
 /// The decisions of one transfer, for its user: the newest 1,000.
@@ -16,25 +15,24 @@ final class TransferTrace<Event: Sendable>: Sendable {
     }
 }
 
-extension Reachability {
-    /// Returns whether the network is reachable within a time; with nil, when it is.
-    func returns(within limit: Duration?, _ time: TransferTime) async -> Bool {
-        startPermanentWatchIfNeeded()
-        return await withTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                for await status in self.statuses where status != .unreachable { return true }
-                return false
-            }
-            if let limit {
-                group.addTask {
-                    // Cancelled: the status changed first, or the transfer was cancelled.
-                    try? await time.sleep(limit)
-                    return false
-                }
-            }
-            let isBack = await group.next() ?? false
-            group.cancelAll()
-            return isBack
+/// The reason for which a transfer moves no bytes at present. New cases can be added, so a switch needs a `default`.
+public enum TransferWait: Sendable, Hashable {
+    /// There is no default route, and none to the host is known. The transfer continues when there is a network, and tries the host
+    /// again after this delay in any case.
+    case route(host: String, nextTrial: Duration)
+    /// The last attempt has failed. The next one begins after this delay.
+    case delay(Duration)
+    /// The network is metered, and the item must not use it.
+    case unmeteredNetwork
+}
+
+extension TransferWait: CustomStringConvertible {
+    /// A phrase for people, such as `for a route to 192.0.2.7, which is tried again after 4.0 seconds`.
+    public var description: String {
+        switch self {
+        case .route(let host, let delay): "for a route to \(host), which is tried again after \(delay)"
+        case .delay(let delay): "for the next attempt, which begins after \(delay)"
+        case .unmeteredNetwork: "for a network that is not metered"
         }
     }
 }

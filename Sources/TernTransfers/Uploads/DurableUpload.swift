@@ -19,6 +19,8 @@ actor DurableUpload {
     nonisolated let outcome = TaskValue<DurableUploadResult>()
     /// A Boolean value that indicates whether the upload has ended because there is no network, for which its queue waits.
     nonisolated let endedOffline = Atomic(false)
+    /// The reason for which no bytes move at present; nil for none.
+    nonisolated let currentWait = Lock<TransferWait?>(nil)
     nonisolated let time: TransferTime
     private nonisolated let source: URL
     private nonisolated let endpoint: Result<Request, NetworkError>
@@ -446,7 +448,7 @@ actor DurableUpload {
         let action = schedule.decide(
             RetrySchedule.Failure(
                 error: failure, request: request, hasNewBytes: hasNewBytes, hasMovedBytes: hasMovedBytes,
-                hasNetwork: reachability.status != .unreachable, elapsed: time.elapsed(),
+                hasNetwork: !reachability.isOffline(to: (target ?? request.target)), elapsed: time.elapsed(),
                 random: Double.random(in: 0...1),
                 isTemporary: (failure.underlying as? UploadMessages.Problem)?.isTemporary ?? false))
         switch action {
@@ -460,6 +462,8 @@ actor DurableUpload {
         case .retry(let delay):
             trace.add(.failed("\(failure)"))
             trace.add(.waited(delay))
+            currentWait.withLock { $0 = .delay(delay) }
+            defer { currentWait.withLock { $0 = nil } }
             do {
                 try await time.sleep(delay)
             } catch {
@@ -469,9 +473,11 @@ actor DurableUpload {
             trace.add(.failed("\(failure)"))
             trace.add(.waitedForNetwork)
             let start = time.elapsed()
-            guard await reachability.returns(within: limit, time) else {
-                throw failure.adding("the network was unreachable and did not return in time")
-            }
+            let host = (target ?? request.target).host
+            currentWait.withLock { $0 = .route(host: host, nextTrial: limit) }
+            defer { currentWait.withLock { $0 = nil } }
+            _ = await reachability.returns(within: limit, sleep: time.sleep)
+            if Task.isCancelled { throw cancellation }
             attempts -= 1
             schedule.addOfflineTime(time.elapsed() - start)
         }

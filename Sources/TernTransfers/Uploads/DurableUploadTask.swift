@@ -1,4 +1,5 @@
 public import Tern
+import TernConcurrency
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -30,6 +31,9 @@ public struct DurableUploadTask: Sendable {
 
     /// The decisions so far, oldest first. The newest 1,000 are kept.
     public var trace: [DurableUploadEvent] { upload.trace.events }
+
+    /// The reason for which the upload moves no bytes at present; nil while it moves bytes, and after its end.
+    public var waitsFor: TransferWait? { upload.currentWait.withLock { $0 } }
 
     /// Ends the upload with an error of kind `.cancelled`. The next upload of the file to the same place continues it.
     public func cancel() { upload.cancel() }
@@ -81,7 +85,7 @@ public enum DurableUploadEvent: Sendable, Hashable {
     case failed(String)
     /// The next attempt began after this delay.
     case waited(Duration)
-    /// The upload waited for the network.
+    /// The upload waited for the network, or for the time of the next trial.
     case waitedForNetwork
     /// The server had the whole file already.
     case foundComplete

@@ -237,10 +237,54 @@ struct OfflineWaitTests {
             Issue.record("nothing failed")
         } catch {
             #expect(error.kind == .dns)
-            #expect(error.reason.hasSuffix("; the network was unreachable and did not return within 5.0 seconds"))
+            let reason = "; there was no route to h, and the network did not return within 5.0 seconds"
+            #expect(error.reason.hasSuffix(reason))
         }
         #expect(source.watches.map(\.isClosed) == [true])
-        #expect(stub.calls.count == 1)
+        // The request is tried a last time at the end.
+        #expect(stub.calls.count == 2)
+    }
+
+    /// The status tells of default routes alone, and a host can be reached without one.
+    @Test func hostIsTriedAgainWithoutAChangeOfTheStatus() async throws {
+        let stub = failing(.connectionFailed, times: 2)
+        let task = try client(stub).task(.get, "a", as: String.self)
+        for delay in [1, 2] {
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(delay))
+        }
+        #expect(try await task.value == "back")
+        #expect(stub.calls.count == 3)
+    }
+
+    @Test func routeToTheHostIsEnough() async throws {
+        let stub = failing(.connectionFailed, times: 9)
+        let local = Reachability(ReachabilityTests.SettableSource(.unreachable))
+        #expect(local.isOffline(to: try Request(.get, "http://h").target))
+        #expect(!local.isOffline(to: try Request(.get, "http://localhost").target))
+        var configuration = Session.Configuration()
+        configuration.reachability = local
+        configuration.interceptors = [OfflineWaitInterceptor(upTo: .seconds(5), clock: clock)]
+        let client = try Client(baseURL: "http://localhost", session: Session(configuration: configuration, stub: stub))
+        let error = await #expect(throws: NetworkError.self) { try await client.get("a") }
+        #expect(error?.kind == .connectionFailed && stub.calls.count == 1)
+    }
+
+    #if os(Linux)
+    /// The kernel is asked for a route to an address. A name is not looked up.
+    @Test func kernelKnowsTheRoutesToAddresses() {
+        let reachability = Reachability()
+        #expect(reachability.hasRoute(to: "127.0.0.1") == true)
+        #expect(reachability.hasRoute(to: "localhost") == true)
+        #expect(reachability.hasRoute(to: "host.example") == nil)
+        #expect(reachability.hasRoute(to: "fe80::1%lo") == nil)
+        #expect(reachability.hasRoute(to: "") == nil)
+    }
+    #endif
+
+    @Test func trialsBecomeRare() {
+        var trials = RouteTrials()
+        #expect((0..<7).map { _ in trials.next() } == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
     }
 
     @Test func cancellingEndsTheWait() async throws {

@@ -368,6 +368,49 @@ struct DurableDownloadTests {
         }
     }
 
+    /// A machine without a default route reaches the hosts of its own networks, which the status does not tell.
+    @Test func hostIsTriedAgainWhileThereIsNoDefaultRoute() async throws {
+        let network = ScriptedNetwork(.unreachable)
+        let clock = ManualClock()
+        try await inTestFolder { folder in
+            let transport = StubTransport { call in
+                if call.index < 3 { throw StubTransport.Failure(.connectionFailed) }
+                return .data(Data([1, 2, 3]), headers: ["ETag": "\"1\""])
+            }
+            var configuration = Session.Configuration()
+            configuration.reachability = Reachability(network)
+            let session = Session(configuration: configuration, stub: transport)
+            let request = try Request(.get, "http://10.1.2.3/file")
+            let task = session.download(
+                request, to: folder.url("file"), resuming: .automatically, options: .test { $0.clock = clock })
+            for delay in [1, 2, 4] {
+                try await clock.waitForSleepers(1)
+                #expect(task.waitsFor == .route(host: "10.1.2.3", nextTrial: .seconds(delay)))
+                clock.advance(by: .seconds(delay))
+            }
+            let result = try await task.value
+            #expect(result.bytes == 3 && result.attempts == 1)
+            #expect(task.waitsFor == nil)
+        }
+    }
+
+    /// Where there is a route to the host, the machine is not offline: a failure is one of the host.
+    @Test func routeToTheHostIsEnough() async throws {
+        let network = ScriptedNetwork(.unreachable, routes: ["10.1.2.3"])
+        try await inTestFolder { folder in
+            var configuration = Session.Configuration()
+            configuration.reachability = Reachability(network)
+            let stub = StubTransport { _ in throw StubTransport.Failure(.connectionFailed) }
+            let session = Session(configuration: configuration, stub: stub)
+            let request = try Request(.get, "http://10.1.2.3/file")
+            let task = session.download(
+                request, to: folder.url("file"), resuming: .automatically, options: .test { $0.retry.policy.limit = 2 })
+            let error = try await failure { try await task.value }
+            #expect(error.kind == .connectionFailed && error.attempts == 3)
+            #expect(!task.trace.contains(.waitedForNetwork))
+        }
+    }
+
     @Test func sizeOfTheFileIsChecked() async throws {
         try await withServer {
             try $0.serveFile(Self.pattern)

@@ -137,6 +137,37 @@ struct QueueTransferTests {
         }
     }
 
+    /// The status of the network tells of default routes alone, so a host without one is tried again after a while.
+    @Test func itemWithoutADefaultRouteIsTriedAgain() async throws {
+        let network = ScriptedNetwork(.unreachable)
+        let clock = ManualClock()
+        let stub = StubTransport { call in
+            if call.index < 2 { throw StubTransport.Failure(.connectionFailed) }
+            return .data(Data([1, 2, 3]), headers: ["ETag": "\"1\""])
+        }
+        try await inTestFolder { folder in
+            var configuration = Session.Configuration()
+            configuration.reachability = Reachability(network)
+            let queue = try await TransferQueue.open(
+                folder.url("queue"), session: Session(configuration: configuration, stub: stub),
+                configuration: .test { $0.clock = clock })
+            let url = try #require(URL(string: "http://10.1.2.3/a"))
+            var events = queue.events.makeAsyncIterator()
+            let id = try await queue.enqueue(.download(url, to: folder.url("a")))
+            for delay in [1, 2] {
+                await wait(for: .waitingForNetwork, of: id, in: &events)
+                try await clock.waitForSleepers(1)
+                let reason = try #require(try await queue.item(id)?.waitsFor)
+                #expect("\(reason)".contains("10.1.2.3"))
+                #expect("\(reason)".hasSuffix("\(Duration.seconds(delay))"))
+                clock.advance(by: .seconds(delay))
+            }
+            await wait(for: .finished, of: id, in: &events)
+            #expect(try await queue.item(id)?.waitsFor == nil)
+            await queue.close()
+        }
+    }
+
     /// The network can return between the end of a transfer without one and the report of that end.
     @Test func itemThatLostTheNetworkStartsAgainIfItIsBackAlready() async throws {
         let network = ScriptedNetwork(.unreachable)

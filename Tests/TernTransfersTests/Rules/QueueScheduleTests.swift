@@ -162,6 +162,22 @@ struct QueueScheduleTests {
         #expect(starts(back) == [1])
     }
 
+    /// The status of the network tells of default routes alone.
+    @Test func hostsWithoutARouteAreTriedAgain() {
+        var schedule = started(1)
+        _ = schedule.setNetwork(isUnreachable: true, isMetered: false)
+        _ = schedule.add([entry(1), entry(2)])
+        #expect(!schedule.hasOfflineHosts)
+        _ = schedule.transferEnded(id(1), .offline)
+        #expect(schedule.hasOfflineHosts && schedule.isOffline(id(1)) && schedule.isOffline(id(2)))
+        let actions = schedule.tryOfflineHosts()
+        #expect(starts(actions) == [1])
+        #expect(actions.contains(.changed(id(2), .waiting)))
+        #expect(!schedule.hasOfflineHosts)
+        #expect(starts(schedule.transferEnded(id(1), .offline)) == [])
+        #expect(schedule.state(id(1)) == .waitingForNetwork)
+    }
+
     @Test func offlineItemWaitsForItsTurnIfTheNetworkIsBackAlready() {
         var schedule = started(1)
         _ = schedule.add([entry(1)])

@@ -95,9 +95,23 @@ struct RetryScheduleTests {
         var schedule = RetrySchedule(TransferRetry())
         var offline = failure(.dns)
         offline.hasNetwork = false
-        for _ in 0..<100 { #expect(schedule.decide(offline) == .waitForNetwork(upTo: nil)) }
+        for delay in [1, 2, 4, 8, 16, 30, 30, 30] {
+            #expect(schedule.decide(offline) == .waitForNetwork(upTo: .seconds(delay)))
+        }
         schedule.addOfflineTime(.seconds(3_600))
         #expect(schedule.decide(failure(elapsed: .seconds(3_600))) == .retry(after: .milliseconds(500)))
+    }
+
+    @Test func waitForTheNetworkBeginsAnewAfterAnotherFailure() {
+        var rules = TransferRetry()
+        rules.offlineWait = .seconds(7)
+        var schedule = RetrySchedule(rules)
+        var offline = failure(.connectionFailed)
+        offline.hasNetwork = false
+        #expect(schedule.decide(offline) == .waitForNetwork(upTo: .seconds(1)))
+        #expect(schedule.decide(failure(elapsed: .seconds(1))) == .retry(after: .milliseconds(500)))
+        offline.elapsed = .seconds(20)
+        #expect(schedule.decide(offline) == .waitForNetwork(upTo: .seconds(1)))
     }
 
     @Test func refusedURLIsReplacedTwice() {
@@ -124,10 +138,17 @@ struct RetryScheduleTests {
         var schedule = RetrySchedule(rules)
         var offline = failure(.dns, elapsed: .seconds(40))
         offline.hasNetwork = false
-        #expect(schedule.decide(offline) == .waitForNetwork(upTo: .seconds(60)))
+        #expect(schedule.decide(offline) == .waitForNetwork(upTo: .seconds(1)))
+        offline.elapsed = .milliseconds(99_500)
+        #expect(schedule.decide(offline) == .waitForNetwork(upTo: .milliseconds(500)))
         rules.offlineWait = .seconds(7)
         schedule = RetrySchedule(rules)
-        #expect(schedule.decide(offline) == .waitForNetwork(upTo: .seconds(7)))
+        for (elapsed, delay) in [(40, 1), (41, 2), (43, 4)] {
+            offline.elapsed = .seconds(elapsed)
+            #expect(schedule.decide(offline) == .waitForNetwork(upTo: .seconds(delay)))
+        }
+        offline.elapsed = .seconds(47)
+        #expect(schedule.decide(offline) == .giveUp("the network was unreachable and did not return in time"))
         rules.endsOffline = true
         schedule = RetrySchedule(rules)
         #expect(schedule.decide(offline) == .endOffline)

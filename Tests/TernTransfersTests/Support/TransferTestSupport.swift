@@ -192,6 +192,7 @@ final class ScriptedNetwork: ReachabilitySource {
     private struct State {
         var status: Reachability.Status
         var watches: [@Sendable (Reachability.Status) -> Void] = []
+        var routes: Set<String> = []
     }
 
     private struct Watch: ReachabilityWatch {
@@ -200,7 +201,12 @@ final class ScriptedNetwork: ReachabilitySource {
 
     private let state: Lock<State>
 
-    init(_ status: Reachability.Status) { state = Lock(State(status: status)) }
+    /// - Parameter routes: The addresses to which there is a route.
+    init(_ status: Reachability.Status, routes: Set<String> = []) {
+        state = Lock(State(status: status, routes: routes))
+    }
+
+    func hasRoute(to address: String) -> Bool? { state.withLock { $0.routes.contains(address) } }
 
     var currentStatus: (@Sendable () -> Reachability.Status)? { { self.state.withLock { $0.status } } }
 
