@@ -27,8 +27,8 @@ bool tern_png_is_decoded(uint32_t type);
 /// if they exceed one.
 bool tern_png_fits(const uint8_t *header, const tern_feed_limits *limits, char *error);
 
-/// The data of a picture: the position of the first chunk that can hold them, the type of their chunks, IDAT or fdAT, and
-/// the size of the picture.
+/// The data of a picture: the position of the first chunk that can hold them, the type of their chunks, IDAT or fdAT,
+/// and the size of the picture.
 typedef struct {
     size_t from;
     uint32_t type, width, height;

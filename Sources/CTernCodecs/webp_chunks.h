@@ -31,8 +31,8 @@ bool tern_webp_depends_on_pieces(const uint8_t *bytes, size_t count);
 #if defined(__linux__)
 #include <webp/decode.h>
 /// Sets the alpha of rows to 255 if the header of a lossless picture states that it has none. Such a picture is opaque,
-/// as in browsers, although libwebp writes the alpha that its data hold. Returns whether libwebp has lost the colours of
-/// these rows: when it scales, it multiplies them by that alpha.
+/// as in browsers, although libwebp writes the alpha that its data hold. Returns whether libwebp has lost the colours
+/// of these rows: when it scales, it multiplies them by that alpha.
 bool tern_webp_hide_alpha(const WebPDecoderConfig *config, uint32_t firstRow, uint32_t endRow);
 /// Translates a status of libwebp into a result and an error text.
 tern_codec_result tern_webp_result(VP8StatusCode status, char *error);

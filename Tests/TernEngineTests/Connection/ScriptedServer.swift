@@ -153,7 +153,7 @@ final class ScriptedServer: Sendable {
         // A filter of one instruction, which returns 0: no byte of a segment is kept (SO_ATTACH_FILTER, linux/filter.h).
         var code: UInt64 = 0x06
         let result = unsafe withUnsafeMutableBytes(of: &code) { code in
-            var program = unsafe (count: 1, code: UInt(bitPattern: code.baseAddress))
+            var program = (count: 1, code: UInt(bitPattern: code.baseAddress))
             return unsafe setsockopt(descriptor, SOL_SOCKET, 26, &program, 16)
         }
         guard result == 0 else { throw ScriptFailure("no filter: \(SystemError.last.text)") }

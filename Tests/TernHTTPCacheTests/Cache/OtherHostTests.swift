@@ -39,7 +39,7 @@ struct OtherHostTests {
         let store = TestStore()
         try await withCache(
             cache: { $0.secondLevel = SecondLevelCache(store) }, handler: Self.handler,
-            test: { cached in
+            test: { (cached) async throws in
                 #expect(try await cached.get(headers: ["Host": "evil.test"]).text == "evil.test")
                 await cached.cache.flush()
                 #expect(store.values.isEmpty)

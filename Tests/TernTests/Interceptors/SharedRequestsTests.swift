@@ -38,7 +38,7 @@ struct SharedRequestsTests {
 
     @Test func waitersTakeOverInOrder() throws {
         var table = Table()
-        let number = try #require(number(table.join("a", as: 1, 1)))
+        let number = try #require(self.number(table.join("a", as: 1, 1)))
         _ = table.join("a", as: 2, 2)
         _ = table.join("a", as: 3, 3)
         #expect(table.nextSender("a", number) == 2)

@@ -181,7 +181,7 @@ struct SharedRequestTests {
     }
 
     /// Keeps the time that each task had spent before its request was sent.
-    private struct SpentTimes: SessionObserver {
+    private final class SpentTimes: SessionObserver {
         let times = Lock<[TaskID: Duration]>([:])
 
         func willSend(_ request: Request, of task: AnySessionTask) {
