@@ -132,13 +132,7 @@ struct CacheExchange: Sendable {
             let sent: Condition?
             switch decision.action {
             case .refuse:
-                // A large response that has arrived cannot be read before it is written.
-                if !hasAwaitedWrites, store.isInserting(request.key) {
-                    hasAwaitedWrites = true
-                    exchange.register()
-                    await cache.shared.written()
-                    continue
-                }
+                if await awaitsWrite(&hasAwaitedWrites, exchange) { continue }
                 throw exchange.error(
                     .notStored,
                     "no stored response can be used, and the request must not be sent: \(decision.reason.text)")
@@ -163,6 +157,7 @@ struct CacheExchange: Sendable {
                 let isTooLarge = condition.missing != nil && (conditioned.first?.total ?? 0) > store.entryLimit
                 sent = isTooLarge ? nil : (conditioned, condition)
             }
+            if isSharable(decision.reason), await awaitsWrite(&hasAwaitedWrites, exchange) { continue }
             var role: SharingRole?
             let key = sharingKey(among: entries)
             if isSharable(decision.reason), !cache.shared.isUnstorable(key, at: cache.now) {
@@ -236,6 +231,16 @@ struct CacheExchange: Sendable {
             VarySelection.Field(name: $0, value: VarySelection.value(of: $0, in: request.headers))
         }
         return SharingKey(key: request.key, credentials: request.credentials, variant: VarySelection(fields: fields))
+    }
+
+    /// Waits once for the responses that are being written, if one of them is for this request: a large one cannot be read before
+    /// that, and hides those that it outdates. Returns whether the look-up is to be repeated.
+    private func awaitsWrite(_ hasAwaited: inout Bool, _ exchange: NetworkExchange) async -> Bool {
+        guard !hasAwaited, store.isInserting(request.key) else { return false }
+        hasAwaited = true
+        exchange.register()
+        await cache.shared.written()
+        return true
     }
 
     /// Returns whether equal requests may share the response: whole ones to GET that were not asked for anew.

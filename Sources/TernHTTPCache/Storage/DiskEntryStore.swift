@@ -92,9 +92,10 @@ final class DiskEntryStore: EntryStore {
     func entriesNow(for key: CacheKey) -> [CacheEntry]? {
         guard !mustReadRules(Self.rulesKey(key)) else { return nil }
         var entries: [CacheEntry] = []
-        for key in state.values.withLock({ $0.search.keys(for: key) }) {
+        let (keys, pending) = state.values.withLock { ($0.search.keys(for: key), $0.pending) }
+        for key in keys {
             guard let record = recordNow(key) else { return nil }
-            entries += state.values.withLock { $0.withPending(record.entries, of: key) }
+            entries += state.values.withLock { $0.with(pending, record.entries, of: key) }
         }
         return entries
     }
@@ -129,9 +130,10 @@ final class DiskEntryStore: EntryStore {
     func entries(for key: CacheKey) async -> [CacheEntry] {
         var entries: [CacheEntry] = []
         await readRules(of: key)
-        for key in state.values.withLock({ $0.search.keys(for: key) }) {
+        let (keys, pending) = state.values.withLock { ($0.search.keys(for: key), $0.pending) }
+        for key in keys {
             let stored = await record(key).entries
-            entries += state.values.withLock { $0.withPending(stored, of: key) }
+            entries += state.values.withLock { $0.with(pending, stored, of: key) }
         }
         return entries
     }

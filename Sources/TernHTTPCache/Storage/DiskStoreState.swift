@@ -18,8 +18,9 @@ final class DiskStoreState: Sendable {
             log.allows(entry, since: number) && order.isLatest(entry, sent: number)
         }
 
-        /// Returns the stored entries of a key with those that are being written.
-        func withPending(_ stored: [CacheEntry], of key: CacheKey) -> [CacheEntry] {
+        /// Returns the stored entries of a key with those that were being written before they were read: a write that ends
+        /// meanwhile may not be among the stored ones.
+        func with(_ pending: PendingWrites, _ stored: [CacheEntry], of key: CacheKey) -> [CacheEntry] {
             pending.isEmpty ? stored : pending.applied(to: stored, of: key) { isStorable($0, sent: $1) }
         }
 
