@@ -529,7 +529,7 @@ extension PreparedRequest: CustomReflectable {
 extension PreparedRequest {
     /// The number of times that a request is sent at most which the server has not processed. Most often, it waits before it is
     /// sent again, until a connection has room.
-    private static let maximumAttempts = 5
+    private static let maximumAttempts = 10
 
     /// Returns whether the request can be sent again: once after a dead pooled connection if it is idempotent (RFC 9110 §9.2.2),
     /// and after each time that the server stated that it has not processed it. Its body must be one that can be produced again.

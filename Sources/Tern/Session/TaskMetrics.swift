@@ -28,7 +28,7 @@ public struct TaskMetrics: Sendable, Hashable {
     /// the request that opened the connection.
     public package(set) var pinReport: String?
     /// The number of times that the request was sent over the wire: 2 after a dead pooled connection, one more for each time that
-    /// the server stated that it has not processed the request, up to 5; otherwise 1.
+    /// the server stated that it has not processed the request, up to 10; otherwise 1.
     ///
     /// Redirects, challenges, 417, 421 and retries are requests of their own and do not count here. `NetworkError.attempts`
     /// counts the tries of a `RetryInterceptor`.

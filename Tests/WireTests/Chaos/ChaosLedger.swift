@@ -141,7 +141,7 @@ final class ChaosLedger: Sendable {
         if entry.processed > (isPost ? 1 : 2) { defects.append("processed \(entry.processed) times") }
         let names = entry.answers.map(\.name).joined(separator: ", ")
         // Once more after a dead connection, and as often as the server has refused it.
-        if entry.answers.count(where: { !$0.isRefused }) > (isPost ? 1 : 2) || entry.answers.count > 5 {
+        if entry.answers.count(where: { !$0.isRefused }) > (isPost ? 1 : 2) || entry.answers.count > 10 {
             defects.append("sent \(entry.answers.count) times (\(names))")
         }
         switch entry.outcome {

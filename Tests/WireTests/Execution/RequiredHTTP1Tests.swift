@@ -52,7 +52,7 @@ struct RequiredHTTP1Tests {
         let error = try await failure { try await client.get("a") }
         #expect(error.kind == .connectionLost, "\(error)")
         // Each connection refuses its only request, and takes no other.
-        #expect(server.log.count == 5 && server.connections == 5)
+        #expect(server.log.count == 10 && server.connections == 10)
     }
 
     @Test func aMisdirectedRequestIsSentOnceMoreOnANewConnection() async throws {

@@ -72,12 +72,12 @@ struct PriorKnowledgeTests {
         #expect(server.log == ["HTTP/2", "HTTP/2"] && server.connections == 2)
     }
 
-    @Test func theFifthRefusalIsTheError() async throws {
+    @Test func theTenthRefusalIsTheError() async throws {
         let server = try TwoVersionServer([Self.refusal])
         defer { server.stop() }
         let client = try client(of: server)
         let error = try await failure { try await client.get("a") }
-        #expect(error.kind == .connectionLost && server.log.count == 5, "\(error)")
+        #expect(error.kind == .connectionLost && server.log.count == 10, "\(error)")
     }
 }
 #endif
