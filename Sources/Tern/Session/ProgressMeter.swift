@@ -183,6 +183,19 @@ package final class ProgressMeter: Sendable {
         publish()
     }
 
+    /// Starts a download over from the first byte, because the bytes so far were discarded. Begins a new attempt, unless there
+    /// were none.
+    package func startDownloadOver() {
+        let hasBytes = numbers(.download).completedBytes > 0
+        // The new attempt never shows the bytes of the one before: they would not decrease any more.
+        received.store(0, ordering: .relaxed)
+        receivedTotal.store(Self.unknown, ordering: .relaxed)
+        offset.store(0, ordering: .relaxed)
+        if hasBytes { attempts.store(attempt + 1, ordering: .releasing) }
+        channels.load()?.rates.withLock { $0.download.reset() }
+        publish()
+    }
+
     /// Resets the throughput when the task pauses or resumes.
     package func taskPausedOrResumed() {
         guard isWatched.load(ordering: .relaxed) else { return }

@@ -338,6 +338,7 @@ extension DurableDownload {
         }
         // The bytes that it covers are gone.
         hash = nil
+        meter.startDownloadOver()
         if let plan {
             stream.task.cancel()
             self.plan = plan

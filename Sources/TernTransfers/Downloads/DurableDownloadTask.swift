@@ -30,7 +30,7 @@ public struct DurableDownloadTask: Sendable {
     }
 
     /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes that
-    /// an earlier download left, and does not go back if the download starts over.
+    /// an earlier download left. A download that starts over begins a new attempt: ``Tern/Session/Progress/attempt``.
     public var progress: AsyncStream<Session.Progress> { download.meter.downloadStream }
 
     /// The present progress.

@@ -219,6 +219,21 @@ struct ProgressMeterTests {
         #expect(await iterator.next() == Session.Progress(attempt: 2))
     }
 
+    /// All bytes that are discarded can have come in the first attempt, so that the offset was 0 before, too.
+    @Test func aDownloadThatStartsOverIsANewAttempt() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        meter.startDownloadOver()
+        #expect(await iterator.next() == Session.Progress())
+        meter.store(sent: 0, of: nil, received: 30, of: 100)
+        #expect(await iterator.next() == Session.Progress(completedBytes: 30, totalBytes: 100))
+        meter.startDownloadOver()
+        #expect(await iterator.next() == Session.Progress(attempt: 2))
+        meter.startDownload(at: 0)
+        meter.store(sent: 0, of: nil, received: 5, of: 60)
+        #expect(await iterator.next() == Session.Progress(completedBytes: 5, totalBytes: 60, attempt: 2))
+    }
+
     @Test func theFractionIsLessThanOneBeforeTheEnd() {
         let whole = Session.Progress(completedBytes: 100, totalBytes: 100)
         let fraction = whole.fractionCompleted ?? 1

@@ -94,6 +94,34 @@ struct DurableDownloadTests {
         }
     }
 
+    @Test func downloadThatStartsOverBeginsANewAttemptOfItsProgress() async throws {
+        let changed = LoopbackServer.Pattern(count: 900_000, seed: 7)
+        let (isFirstSeen, isSecondSeen) = (LoopbackServer.Gate(), LoopbackServer.Gate())
+        try await withServer { exchange in
+            if exchange.number == 1 { return try exchange.cut(Self.pattern, after: 300_000) }
+            try exchange.wait(for: isFirstSeen)
+            try exchange.writeHead(headers: [("ETag", changed.etag), ("Content-Length", "900000")])
+            try exchange.streamPattern(changed, in: 0..<100_000)
+            try exchange.wait(for: isSecondSeen)
+            try exchange.streamPattern(changed, in: 100_000..<900_000)
+        } test: { _, client, folder in
+            let task = download(client, folder)
+            var last: Session.Progress?
+            for await progress in task.progress {
+                last = progress
+                if progress.attempt == 1, progress.completedBytes == 300_000 { isFirstSeen.open() }
+                if progress.attempt == 2, progress.completedBytes == 100_000 {
+                    #expect(progress.totalBytes == 900_000)
+                    isSecondSeen.open()
+                }
+            }
+            #expect(last?.attempt == 2 && last?.completedBytes == 900_000 && last?.isFinished == true)
+            let result = try await task.value
+            let bytes = try folder.bytes("file")
+            #expect(result.bytes == 900_000 && bytes.count == 900_000 && changed.matches(bytes))
+        }
+    }
+
     /// Responses to the second request that prove no continuation, and the reason in the trace.
     enum Doubt: CaseIterable {
         case noValidator, wrongRange, otherLength, otherTag, ignoredRange, unsatisfiable
