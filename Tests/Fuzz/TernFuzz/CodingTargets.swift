@@ -53,7 +53,8 @@ private enum JSONFuzzing {
             return "rejected \(context.debugDescription.prefix(8))"
         }
         let again = try JSONReader.value(of: JSONEncoder().encode(value))
-        try require(again == value, "\(again) and not \(value)")
+        // A double that is whole, such as that of `1e-999`, is written like an integer.
+        try require(numbers(again) == numbers(value), "\(again) and not \(value)")
         // Foundation's decoder takes more texts, and refuses deep parts of other types. Both read a text to the same value.
         if let other = try? JSONDecoder().decode([JSONValue].self, from: Data("[".utf8) + input + Data("]".utf8)).first
         {

@@ -161,7 +161,9 @@ private enum HTTP1Fuzzing {
             try require(other == whole, "in pieces to \(pieces): \(other), whole: \(whole)")
         }
         try checkFraming(whole, request)
-        for head in whole.interims + (whole.head.map { [$0] } ?? []) { try check(head) }
+        for head in whole.interims + (whole.head.map { [$0] } ?? []) {
+            try check(head, isConnect: request.response.isConnect)
+        }
         if !whole.trailers.isEmpty { try HeadCheck.check(lines: whole.trailers) }
         return whole.outcome
     }
@@ -217,10 +219,12 @@ private enum HTTP1Fuzzing {
     }
 
     /// Checks that a head is regular, is accepted again with the same meaning, and means the same to Tern.
-    private static func check(_ head: ReceivedHead) throws {
+    private static func check(_ head: ReceivedHead, isConnect: Bool) throws {
         try HeadCheck.check(head)
         var request = HTTP1Parser.Request(limits: HeadLimits(bytes: 1 << 20))
         request.allowsUpgrade = true
+        // The fields that frame a body mean nothing in the answer that begins a tunnel.
+        request.isConnect = isConnect
         // The transfer codings of a response to HEAD are not looked at.
         request.isHead = true
         var parser = HTTP1Parser()

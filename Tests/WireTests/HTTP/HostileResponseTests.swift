@@ -215,7 +215,8 @@ struct HostileResponseTests {
 
     @Test(arguments: ["double", "twice", "transfer", "deflate"])
     func nestedBombsEndInAClearError(path: String) async throws {
-        let kind = path == "deflate" ? NetworkError.Kind.tooLarge : .malformedResponse
+        // Codings of the content are removed within the limits. That of a transfer is not asked for.
+        let kind = path == "transfer" ? NetworkError.Kind.malformedResponse : .tooLarge
         try await withServer(configuration: .test { $0.maximumBodySize = 16 << 20 }, Self.attack) { _, client in
             let collected = try await failure { try await client.get(path) }
             #expect(collected.kind == kind, "\(collected)")
