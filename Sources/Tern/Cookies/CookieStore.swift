@@ -11,7 +11,7 @@ public import Foundation
 ///
 /// A store is shared by all sessions that use it, or belongs to one session (``CookieUse``). Every call is synchronous
 /// and can be made from any thread. A look-up in an empty store costs one branch. Cookies are kept in memory, and with
-/// ``init(file:)`` also in a file.
+/// ``init(file:opening:)`` also in a file.
 ///
 /// A store keeps at most 180 cookies of one domain and 3000 in all. Beyond that it removes cookies in this order:
 /// expired cookies, then cookies of a domain that has too many, cookies without the Secure attribute before the others,

@@ -39,7 +39,9 @@ struct LiveReportTests {
     }
 
     /// rexxars/eventsource-parser #17: a line ending is cut by the end of a chunk.
-    @Test(arguments: [["data: A\r\n", "data: B\r", "data: C\r\n", "\n"], ["data: A\r\n", "data: B\r", "\ndata: C\r\n", "\r\n"]])
+    @Test(arguments: [
+        ["data: A\r\n", "data: B\r", "data: C\r\n", "\n"], ["data: A\r\n", "data: B\r", "\ndata: C\r\n", "\r\n"],
+    ])
     func aLineEndingMayBeCut(chunks: [String]) async throws {
         #expect(try await events(chunks, count: 1).map(\.data) == ["A\nB\nC"])
     }
@@ -52,7 +54,8 @@ struct LiveReportTests {
 
     /// whatwg/html #7791 and symfony #36692: only the byte order mark at the start is removed, also when a chunk cuts it.
     @Test func onlyTheFirstByteOrderMarkIsRemoved() async throws {
-        let events = try await events(["\u{FEFF}data: a\n\ndata: \u{FEFF}b\n\n", "\u{FEFF}data: c\n\ndata: d\n\n"], count: 3)
+        let chunks = ["\u{FEFF}data: a\n\ndata: \u{FEFF}b\n\n", "\u{FEFF}data: c\n\ndata: d\n\n"]
+        let events = try await events(chunks, count: 3)
         #expect(events.map(\.data) == ["a", "\u{FEFF}b", "d"])
     }
 
