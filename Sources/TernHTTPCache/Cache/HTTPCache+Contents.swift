@@ -66,11 +66,13 @@ extension HTTPCache {
     }
 
     /// Returns the stored responses whose URLs begin with a text, of all partitions, in the order of their URLs. On the
-    /// disk, a URL of more than about 900 bytes may be left out.
+    /// disk, a URL of more than about 900 bytes may be left out. Waits for the responses that are being written, which
+    /// requests find already.
     ///
     /// - Parameter prefix: The beginning of the URLs with a whole host, as in `https://api.example.com/v1/`; empty for all.
     public nonisolated func entries(matching prefix: String = "") async -> [Entry] {
         guard let store = await store(isForced: true) else { return [] }
+        await shared.written()
         // A text that is no URL matches no stored one, and is compared as it is.
         let target = try? Target(absolute: prefix)
         let wanted = target.map { CacheKey($0).url } ?? prefix
