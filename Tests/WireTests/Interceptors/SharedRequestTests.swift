@@ -130,9 +130,12 @@ struct SharedRequestTests {
         try await withServer(configuration: Self.shared, Self.halves(gate)) { server, client in
             let first = try await tasks(of: 1, client, server)[0]
             first.pause()
+            var request = try client.request(.get, "a")
+            request.priority = .high
+            let second = client.session.task(for: request, decode: .string, startsImmediately: true)
+            // The rest of the response comes once the second task has joined, which raises the priority.
+            while first.priority != .high, !Task.isCancelled { await Task.yield() }
             gate.open()
-            let second = client.session.task(
-                for: try client.request(.get, "a"), decode: .string, startsImmediately: true)
             #expect(try await second.value.value.count == 100)
             #expect(server.counts.requestsReceived == 1)
             first.cancel()
