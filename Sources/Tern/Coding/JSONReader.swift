@@ -87,11 +87,13 @@ package struct JSONReader {
 
     private mutating func leave() -> JSONValue {
         guard let container = open.popLast() else { return .null }
-        let elements = values[container.values...]
-        defer { values.removeSubrange(container.values...) }
-        guard container.isObject else { return .array(Array(elements)) }
-        defer { names.removeSubrange(container.names...) }
-        return .object(Dictionary(zip(names[container.names...], elements)) { first, _ in first })
+        // Copied before they are removed: a slice that lives on would make each removal a copy of everything.
+        let elements = Array(values[container.values...])
+        values.removeLast(values.count - container.values)
+        guard container.isObject else { return .array(elements) }
+        let keys = Array(names[container.names...])
+        names.removeLast(names.count - container.names)
+        return .object(Dictionary(zip(keys, elements)) { first, _ in first })
     }
 
     private mutating func readName() throws {

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -70,6 +72,7 @@ struct DownloadExecution: Sendable {
     func requestAndSave() async throws(NetworkError) -> URL {
         if resumed == nil { return try await save(try await acceptedResponse()) }
         var execution = self
+        let (began, spent) = (MonotonicClock.nanoseconds(), request.timeSpent)
         while true {
             let response = try await execution.continuingResponse()
             let file = try await execution.openFile(for: response)
@@ -77,9 +80,14 @@ struct DownloadExecution: Sendable {
             guard let rest = execution.rest(after: response) else {
                 return try await execution.finish(file, head: response.head)
             }
-            // The server sends the rest in several parts.
-            execution.resumed?.data = rest
+            // The server sends the rest in several parts, which have the total time limit together.
             record.setResumeData(rest)
+            let elapsed = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began))
+            var resumed = execution.resumed
+            resumed?.data = rest
+            execution = DownloadExecution(
+                request: request.limitingTotalTime(spent: spent + elapsed), record: record, destination: destination,
+                options: options, resumed: resumed)
         }
     }
 

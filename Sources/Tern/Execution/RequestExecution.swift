@@ -379,15 +379,18 @@ struct RequestExecution: Sendable {
         body: PreparedBody?, onHead: (@Sendable (ResponseHead) -> Void)?
     ) async throws(NetworkError) -> IncomingResponse {
         var (transfer, pump, earlyHead, outcome) = (first.transfer, first.pump, first.head, first.outcome)
-        var attempt = 1
+        var (attempt, wire) = (1, wireRequest)
         while outcome?.hasFailed == true, let failure = outcome?.failure,
             request.canBeSentAgain(after: failure, attempt: attempt)
         {
             pump?.stop()
             attempt += 1
+            // All attempts together have the total time limit.
+            let spent = Duration.nanoseconds(Int64(clamping: outcome?.metrics.activeTime ?? 0))
+            wire = wire.limitingTotalTime(spent: wire.timeSpent + spent)
             // The pool knows the connections whose servers take no more, and the limits of the others.
             (transfer, pump) = try start(
-                wireRequest, body: body, onNewConnection: failure.isDeadPooledConnection, onHead: onHead)
+                wire, body: body, onNewConnection: failure.isDeadPooledConnection, onHead: onHead)
             (earlyHead, outcome) = await response(of: transfer, request)
         }
         if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }

@@ -70,7 +70,12 @@ public final class CoalescingInterceptor: Interceptor {
             let others = running.withLock {
                 $0.setSender(of: key, number, to: next.task.record, priority: request.priority)
             }
-            for other in others { next.task.record.meter.addFollower(other.task.meter) }
+            // They follow this task from now on.
+            sender.meter.dropFollower(next.task.record.meter)
+            for other in others {
+                sender.meter.dropFollower(other.task.meter)
+                next.task.record.meter.addFollower(other.task.meter)
+            }
             var request = request
             request.timeouts.spent += .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began))
             return try await send(request, as: number, for: key, next: next)

@@ -95,6 +95,9 @@ package final class ProgressMeter: Sendable {
         publish()
     }
 
+    /// Ends that for a task that has numbers of its own from now on.
+    func dropFollower(_ meter: ProgressMeter) { followers.withLock { $0.removeAll { $0.meter === meter } } }
+
     /// Ends that, with the numbers of this moment.
     func removeFollower(_ meter: ProgressMeter) {
         let removed = followers.withLock { followers in

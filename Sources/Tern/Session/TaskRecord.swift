@@ -190,10 +190,10 @@ package final class TaskRecord: Sendable {
     }
 
     func pause() {
-        // Its response is needed by others.
-        let isShared = shared.withLock { $0.extra?.sharing }?.isShared() ?? false
         let (change, onPause) = shared.withLock { shared -> (Change?, (@Sendable () -> Void)?) in
             guard shared.lifecycle.pause() == .pauseTransfer else { return (nil, nil) }
+            // Its response can be needed by others. Asked in here, so that one that joins now finds the task paused.
+            let isShared = shared.extra?.sharing?.isShared() ?? false
             if !shared.isTransferUnstarted, !isShared { control(.pause, shared.transfer) }
             return (announce(.suspended, shared.extra?.states), shared.extra?.onPause)
         }

@@ -126,8 +126,20 @@ package final class UploadPipe: Sendable {
     /// outlives the stream.
     package var isDrained: Bool { shared.withLock { $0.isDrained } }
 
-    /// Waits until the pipe is drained. Returns false if it was closed before. Called by the producer, which pushes nothing meanwhile.
+    /// Waits until the pipe is drained. Returns false if it was closed before. Called by the producer, which pushes nothing meanwhile;
+    /// bytes that others offer are waited for, too.
     package func drained() async -> Bool {
+        while true {
+            await waitForDrainOrEnd()
+            let end: Bool? = shared.withLock { shared in
+                shared.awaitsDrain = false
+                return shared.isDrained ? true : shared.isClosed ? false : nil
+            }
+            if let end { return end }
+        }
+    }
+
+    private func waitForDrainOrEnd() async {
         unsafe await withUnsafeContinuation { (producer: Wake) in
             let isReady = shared.withLock { shared in
                 if shared.isClosed || shared.isDrained { return true }
@@ -136,10 +148,6 @@ package final class UploadPipe: Sendable {
                 return false
             }
             if isReady { unsafe producer.resume() }
-        }
-        return shared.withLock { shared in
-            shared.awaitsDrain = false
-            return shared.isDrained
         }
     }
 

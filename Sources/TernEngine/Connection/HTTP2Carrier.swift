@@ -224,6 +224,8 @@ final class HTTP2Carrier: ExchangeCarrier {
     /// than the reset. No byte comes after a reset, so what is read is bounded by the buffer of the socket.
     private func failAfterReading(_ error: EngineError) {
         var error = error
+        // A response that is read frees a stream, and nobody may be put on a connection that is about to end.
+        pool.draining(self)
         for _ in 0..<Self.roundsAfterFailure {
             guard !isClosed, let session else { return }
             let buffer = unsafe context.receiveBuffer

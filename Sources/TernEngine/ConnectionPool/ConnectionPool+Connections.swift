@@ -96,10 +96,13 @@ extension ConnectionPool {
     mutating func open(for exchange: Int, actions: inout [Action]) {
         let key = waiting[exchange].key
         let origin = table.keys[key].origin
-        if table.origins[origin].connections >= max(1, limits.connectionsPerOrigin) {
+        if table.origins[origin].connections >= max(1, limits.connectionsPerOrigin),
+            table.origins[origin].idle.first >= 0
+        {
             close(table.origins[origin].idle.first, actions: &actions)
         }
-        if connectionCount >= max(1, limits.connections) { close(idle.first, actions: &actions) }
+        // The one that was closed for the origin can have been the only idle one.
+        if connectionCount >= max(1, limits.connections), idle.first >= 0 { close(idle.first, actions: &actions) }
         let isDelayed = !hasRoomNow(origin)
         let slot: Int
         if let free = freeConnections.popLast() {

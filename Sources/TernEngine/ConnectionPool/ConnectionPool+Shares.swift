@@ -101,7 +101,8 @@ extension ConnectionPool {
 
     /// Records the kind of an exchange that a connection carries from now on.
     mutating func beginUse(_ use: ConnectionUse, of slot: Int) {
-        guard connections[slot].capacity <= 1 else { return }
+        // The first exchange of a connection over HTTP/2 goes ahead of its limit, and others will share the connection.
+        guard connections[slot].capacity <= 1, !connections[slot].awaitsLimit else { return }
         if use == .live { setIsLive(true, of: slot) }
         setUse(use, of: slot)
     }

@@ -259,7 +259,7 @@ package struct ConnectionPool: Sendable {
         if connections[slot].inFlight == 0 { endUse(of: slot) }
         if !isReusable {
             drain(slot)
-        } else if wasLive, hasTooMany(connections[slot].origin) {
+        } else if wasLive, connections[slot].state == .open, hasTooMany(connections[slot].origin) {
             let next = waiting.first(.pooled.of(.live), key: connections[slot].key)
             if next >= 0 { assign(next, to: slot, actions: &actions) } else { drain(slot) }
         }
