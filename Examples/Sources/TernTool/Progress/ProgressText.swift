@@ -194,7 +194,9 @@ struct DisplayThrottle {
     private static func tenth(_ status: TransferStatus) -> Int? {
         guard let total = status.total, total > 0 else { return nil }
         let (tenths, overflows) = status.completed.multipliedReportingOverflow(by: 10)
-        return Int(overflows ? status.completed / max(1, total / 10) : tenths / total)
+        let moved = Int(overflows ? status.completed / max(1, total / 10) : tenths / total)
+        // All bytes can have moved before the transfer has ended. The last tenth is that of the end.
+        return status.fraction.map { $0 < 1 } ?? false ? min(9, moved) : moved
     }
 
     private func isDue(_ status: TransferStatus, _ now: Duration) -> Bool {
