@@ -170,8 +170,9 @@ struct WebSocketHTTP2Tests {
             #expect(try await socket.receive() == .text("2 0"))
             #expect(try await socket.receive() == nil)
             for await _ in socket.states {}
-            let code = WebSocket.CloseCode(rawValue: 4000)
-            #expect(socket.closure == WebSocket.Closure(code: code, reason: "bye", isClean: true))
+            // The server ends its stream with its Close frame, and the stream is reset then: whether the answer has left before,
+            // which `isClean` says, is up to the server.
+            #expect(socket.closure?.code == WebSocket.CloseCode(rawValue: 4000) && socket.closure?.reason == "bye")
         }
     }
 
