@@ -75,7 +75,7 @@ extension CacheExchange {
                 adding: fields, onHead: sender.map { announce(sent, forwarding, to: $0) })
         } catch {
             // A cancelled request says nothing about the server.
-            if !error.isCancelled { sender?.end(.notShared) }
+            sender?.end(error.isCancelled ? .abandoned : .notShared)
             if let head = error.response { await invalidate(after: self.head(of: head, since: began)) }
             if let stale = await stale(after: error, entries: entries, reason: forwarding.reason) { return stale }
             throw error
@@ -121,7 +121,8 @@ extension CacheExchange {
         _ sent: Condition?, _ forwarding: Forwarding, to sender: SharedExchange
     ) -> @Sendable (ResponseHead) -> Void {
         let began = MonotonicClock.nanoseconds()
-        let entries = forwarding.entries
+        // Not the circumstances as a whole: they have the sender, which would then keep itself, and never be abandoned.
+        let (entries, key, reason) = (forwarding.entries, forwarding.key, forwarding.reason)
         return { [weak sender] head in
             sender?.whenAwaited { [weak sender] in
                 let decision = cache.policy.decide(
@@ -136,7 +137,7 @@ extension CacheExchange {
                     default: true
                     }
                 if isShared { return }
-                noteUnstorable(forwarding)
+                noteUnstorable(key, after: reason)
                 sender?.end(.notShared)
             }
         }
@@ -212,7 +213,11 @@ extension CacheExchange {
 
     /// Notes that equal requests need not wait for a response like this one.
     private func noteUnstorable(_ forwarding: Forwarding) {
-        if isSharable(forwarding.reason) { cache.shared.noteUnstorable(forwarding.key, at: cache.now) }
+        noteUnstorable(forwarding.key, after: forwarding.reason)
+    }
+
+    private func noteUnstorable(_ key: SharingKey, after reason: CacheReason) {
+        if isSharable(reason) { cache.shared.noteUnstorable(key, at: cache.now) }
     }
 
     // MARK: Storing

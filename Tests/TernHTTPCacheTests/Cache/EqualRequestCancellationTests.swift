@@ -77,6 +77,31 @@ struct EqualRequestCancellationTests {
             })
     }
 
+    /// Without a policy the body is collected below the cache, which sees the head before it, and keeps what to decide then.
+    @Test func aSenderThatIsCancelledWhileItsBodyIsCollectedIsReplacedByOneWaiter() async throws {
+        try await withCache(
+            handler: { exchange in
+                let fields = [("Cache-Control", "max-age=60")]
+                if exchange.number == 1 {
+                    try exchange.writeHead(headers: fields + [("Content-Length", "10")])
+                    try exchange.write("01234")
+                    return try exchange.waitForClientToClose()
+                }
+                try exchange.respond(headers: fields, text: "0123456789")
+            },
+            test: { cached in
+                let sender = cached.client.session.task(
+                    for: try cached.client.request(.get, "a"), startsImmediately: true)
+                for await progress in sender.progress where progress.completedBytes == 5 { break }
+                let others = (0..<15).map { _ in Task { try await cached.get().text } }
+                await cached.waitForWaiters(15)
+                sender.cancel()
+                for other in others { #expect(try await other.value == "0123456789") }
+                #expect(cached.requestCount == 2)
+                await cached.finish()
+            })
+    }
+
     @Test func aCancelledWaiterLeavesTheOthersWaiting() async throws {
         let gate = LoopbackServer.Gate()
         try await withCache(
