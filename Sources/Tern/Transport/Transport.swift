@@ -161,8 +161,18 @@ package final class TransferFailure: Error {
     }
 }
 
-/// The error of a process or a system without a free descriptor (EMFILE, ENFILE). It is not retried: the wait before a
-/// retry can need a descriptor, too. On a clock other than `ContinuousClock`, the runtime's timer ends the process then.
+/// The error of a process or a system without a free descriptor (EMFILE, ENFILE), and without an idle connection that could be
+/// closed. It is not retried: the wait before a retry can need a descriptor, too. On a clock other than `ContinuousClock`, the
+/// runtime's timer ends the process then.
 struct OutOfDescriptors: Error, CustomStringConvertible {
     var description: String { "no descriptor is free" }
+}
+
+extension NetworkError {
+    /// A Boolean value that indicates whether a connection or a file could not be opened because the process or the system has no
+    /// free descriptor.
+    package var isOutOfDescriptors: Bool {
+        if let failure = underlying as? FileFailure { return SpareDescriptors.isLack(failure.code) }
+        return underlying is OutOfDescriptors
+    }
 }

@@ -1,5 +1,5 @@
 #if os(Linux)
-import TernConcurrency
+package import TernConcurrency
 
 /// The exchanges of one session that use a connection or wait for one. Confined to the loop's thread; the connections can
 /// live on other loops, too.
@@ -25,6 +25,8 @@ package final class ExchangePool {
         package var connection = LoopConnections.Settings()
         /// Answers the challenges of a proxy for a tunnel.
         package var authorizeProxy: @Sendable (_ proxy: ProxyAddress, _ target: String) -> ProxyTunnel.Authorize
+        /// Calls `ExchangePool.closeOldestIdle()`, for others in the process that lack a descriptor; nil for nobody.
+        package var spares: SpareDescriptors.Holder?
 
         /// The greatest time that others wait for one handshake, from its request on, in nanoseconds. 10 seconds by default.
         var handshakeTurn: UInt64 = 10_000_000_000
@@ -102,6 +104,9 @@ package final class ExchangePool {
     private let actions = Confined<[ConnectionPool.Action]>([])
     private var isPerforming = false
     private let idleTimer = LoopTimer()
+    /// The exchanges for which no descriptor was free. They are submitted again when the timer fires.
+    private var lacking: [UInt64: HTTPExchange] = [:]
+    private let lackTimer = LoopTimer()
     /// The exchanges that ask for another protocol.
     private var handshakes: HandshakeGate {
         if let gate { return gate }
@@ -133,6 +138,7 @@ package final class ExchangePool {
         self.home = home
         loops = [home] + others
         idleTimer.setHandler(self)
+        lackTimer.setHandler(self)
     }
 
     deinit {
@@ -239,6 +245,7 @@ package final class ExchangePool {
             _ = pool.withdraw(exchange.id, now: context.now, actions: &actions.value)
             perform()
         }
+        lacking[exchange.id] = nil
         if exchange.upgrade != nil { handshakes.leave(exchange.id) }
     }
 
@@ -272,6 +279,7 @@ package final class ExchangePool {
         pool.closeAll(actions: &actions.value)
         perform()
         context.cancel(idleTimer)
+        context.cancel(lackTimer)
         gate?.close()
     }
 
@@ -280,6 +288,12 @@ package final class ExchangePool {
         var counts = pool.openCounts
         for record in detached.values { counts[record.origin, default: ConnectionPool.OpenCount()].active += 1 }
         return counts
+    }
+
+    /// Closes the connection that has been idle for the longest time, because the process lacks a descriptor.
+    package func closeOldestIdle() {
+        pool.closeOldestIdle(actions: &actions.value)
+        perform()
     }
 
     /// Closes the connections that carry no exchange, and each other one when its last exchange has ended.
@@ -333,6 +347,7 @@ package final class ExchangePool {
     /// Wakes the pool when the next idle connection expires. The timer is not moved back when the deadline is: it then
     /// fires in vain, which costs less than to move it with each exchange.
     private func scheduleIdleTimer() {
+        settings.spares?.oldestIsUnused(since: pool.oldestIdleTime)
         guard let deadline = pool.nextIdleDeadline else { return }
         if deadline < idleTimer.deadline { context.schedule(idleTimer, at: deadline) }
     }
@@ -422,7 +437,21 @@ extension ExchangePool: ConnectionObserver {
         stopSharers(of: key)
         guard let failed else { return }
         if failed.upgrade != nil { handshakes.leave(failed.id) }
+        if waitsForDescriptor(failed, after: error) { return }
         failed.handler.didEnd(error, isDeadConnection: false)
+    }
+
+    /// Lets an exchange wait that failed for want of a descriptor while an idle connection of the process is closed for it.
+    /// Returns false for other errors, without such a connection, and after too many tries.
+    private func waitsForDescriptor(_ exchange: HTTPExchange, after error: EngineError) -> Bool {
+        guard error.kind == .outOfDescriptors, exchange.descriptorsLacked < SpareDescriptors.tries,
+            SpareDescriptors.closeOldest()
+        else { return false }
+        exchange.descriptorsLacked += 1
+        exchange.stopsConnecting()
+        lacking[exchange.id] = exchange
+        if lacking.count == 1 { context.schedule(lackTimer, at: context.now + SpareDescriptors.pause) }
+        return true
     }
 
     package func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
@@ -519,6 +548,12 @@ extension ExchangePool: HandshakeGateOwner {
 
 extension ExchangePool: TimerHandler {
     package func timerFired(_ timer: LoopTimer) {
+        if timer === lackTimer {
+            let exchanges = lacking.values.sorted { $0.id < $1.id }
+            lacking = [:]
+            for exchange in exchanges { submit(exchange) }
+            return
+        }
         pool.expireIdle(now: context.now, actions: &actions.value)
         perform()
         scheduleIdleTimer()

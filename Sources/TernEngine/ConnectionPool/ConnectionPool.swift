@@ -410,6 +410,14 @@ package struct ConnectionPool: Sendable {
         while idle.first >= 0, deadline(of: idle.first) <= now { close(idle.first, actions: &actions) }
     }
 
+    /// The time since when the oldest idle connection is unused; `UInt64.max` without one.
+    package var oldestIdleTime: UInt64 { idle.first >= 0 ? connections[idle.first].idleSince : .max }
+
+    /// Closes the connection that has been idle for the longest time.
+    package mutating func closeOldestIdle(actions: inout [Action]) {
+        if idle.first >= 0 { close(idle.first, actions: &actions) }
+    }
+
     /// Closes all idle connections.
     package mutating func closeIdle(actions: inout [Action]) {
         while idle.first >= 0 { close(idle.first, actions: &actions) }

@@ -242,6 +242,8 @@ package final class HTTPExchange {
     var isConnecting = false
     /// The number of new connections that could not be used before anything was sent on them.
     var newConnectionsLost = 0
+    /// The number of times that no descriptor was free for the exchange.
+    var descriptorsLacked = 0
     /// A Boolean value that indicates whether the receiver wants bytes.
     var isReading = true
     /// A Boolean value that indicates whether the body of the request may be sent.

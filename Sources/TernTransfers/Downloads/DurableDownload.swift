@@ -350,6 +350,13 @@ actor DurableDownload {
             if Task.isCancelled { throw cancellation }
             attempts -= 1
             schedule.addOfflineTime(time.elapsed() - start)
+        case .waitForDescriptor(let delay):
+            trace.add(.failed("\(error)"))
+            trace.add(.waited(delay))
+            let start = time.elapsed()
+            try await waiting(.descriptor(nextTrial: delay)) { () throws(NetworkError) in try await sleep(delay) }
+            attempts -= 1
+            schedule.addOfflineTime(time.elapsed() - start)
         case .replaceURL:
             trace.add(.failed("\(error)"))
             if let used, used.string != request.target.string { break }

@@ -60,6 +60,8 @@ struct RetrySchedule: Sendable {
         case retry(after: Duration)
         /// Waits for the network, and tries again after this time in any case.
         case waitForNetwork(upTo: Duration)
+        /// Waits for a free descriptor, and tries again after this time.
+        case waitForDescriptor(Duration)
         /// Asks the caller for a new URL.
         case replaceURL
         /// Ends the transfer. The reason is added to the error.
@@ -104,7 +106,8 @@ struct RetrySchedule: Sendable {
     /// The time of the last progress, without the waits for the network.
     private var lastProgress = Duration.zero
     private var offlineTime = Duration.zero
-    /// The trials of the wait for the network, and the time at which it began; nil if the last failure was another one.
+    /// The trials of the wait for the network or a descriptor, and the time at which it began; nil if the last failure was another
+    /// one.
     private var trials: (delays: RouteTrials, start: Duration)?
 
     /// The statuses with which servers refuse a signed URL that has expired.
@@ -134,13 +137,29 @@ struct RetrySchedule: Sendable {
     }
 
     private mutating func waitForNetwork(at elapsed: Duration) -> Action {
+        guard let delay = nextTrial(at: elapsed, within: rules.offlineWait) else {
+            return .giveUp("the network was unreachable and did not return in time")
+        }
+        return .waitForNetwork(upTo: delay)
+    }
+
+    /// Waits for a lack that has nothing to do with the server or the file: it counts for no limit but that of the whole time.
+    private mutating func waitForDescriptor(at elapsed: Duration) -> Action {
+        guard let delay = nextTrial(at: elapsed, within: nil) else {
+            return .giveUp("no descriptor became free in time")
+        }
+        return .waitForDescriptor(delay)
+    }
+
+    /// Returns the time before the next trial of what failed for a reason outside of the transfer; nil if none is left.
+    private mutating func nextTrial(at elapsed: Duration, within limit: Duration?) -> Duration? {
         var wait = trials ?? (RouteTrials(), elapsed)
-        let rest = [rules.offlineWait.map { $0 - (elapsed - wait.start) }, rules.maximumTime.map { $0 - elapsed }]
+        let rest = [limit.map { $0 - (elapsed - wait.start) }, rules.maximumTime.map { $0 - elapsed }]
             .compactMap(\.self).min()
-        if let rest, rest <= .zero { return .giveUp("the network was unreachable and did not return in time") }
+        if let rest, rest <= .zero { return nil }
         let delay = wait.delays.next()
         trials = wait
-        return .waitForNetwork(upTo: rest.map { min($0, delay) } ?? delay)
+        return rest.map { min($0, delay) } ?? delay
     }
 
     mutating func decide(_ failure: Failure) -> Action {
@@ -151,6 +170,7 @@ struct RetrySchedule: Sendable {
             return .giveUp("the time limit of \(limit.secondsText) is reached")
         }
         if isOffline, rules.offlineWait != .zero { return waitForNetwork(at: failure.elapsed) }
+        if error.isOutOfDescriptors { return waitForDescriptor(at: failure.elapsed) }
         trials = nil
         failedAttempts += 1
         let active = failure.elapsed - offlineTime

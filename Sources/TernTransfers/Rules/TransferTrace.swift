@@ -22,6 +22,9 @@ public enum TransferWait: Sendable, Hashable {
     case route(host: String, nextTrial: Duration)
     /// The last attempt has failed. The next one begins after this delay.
     case delay(Duration)
+    /// The process or the system has no free descriptor for a connection or a file, not even that of an idle connection. The
+    /// transfer is tried again after this delay.
+    case descriptor(nextTrial: Duration)
     /// The network is metered, and the item must not use it.
     case unmeteredNetwork
 }
@@ -32,6 +35,7 @@ extension TransferWait: CustomStringConvertible {
         switch self {
         case .route(let host, let delay): "for a route to \(host), which is tried again after \(delay)"
         case .delay(let delay): "for the next attempt, which begins after \(delay)"
+        case .descriptor(let delay): "for a free descriptor; it is tried again after \(delay)"
         case .unmeteredNetwork: "for a network that is not metered"
         }
     }

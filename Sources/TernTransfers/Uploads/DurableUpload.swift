@@ -461,14 +461,13 @@ actor DurableUpload {
             throw failure
         case .retry(let delay):
             trace.add(.failed("\(failure)"))
-            trace.add(.waited(delay))
-            currentWait.withLock { $0 = .delay(delay) }
-            defer { currentWait.withLock { $0 = nil } }
-            do {
-                try await time.sleep(delay)
-            } catch {
-                throw cancellation
-            }
+            try await wait(delay, .delay(delay))
+        case .waitForDescriptor(let delay):
+            trace.add(.failed("\(failure)"))
+            let start = time.elapsed()
+            try await wait(delay, .descriptor(nextTrial: delay))
+            attempts -= 1
+            schedule.addOfflineTime(time.elapsed() - start)
         case .waitForNetwork(let limit):
             trace.add(.failed("\(failure)"))
             trace.add(.waitedForNetwork)
@@ -480,6 +479,18 @@ actor DurableUpload {
             if Task.isCancelled { throw cancellation }
             attempts -= 1
             schedule.addOfflineTime(time.elapsed() - start)
+        }
+    }
+
+    /// Waits for a delay, and shows its reason meanwhile.
+    private func wait(_ delay: Duration, _ reason: TransferWait) async throws(NetworkError) {
+        trace.add(.waited(delay))
+        currentWait.withLock { $0 = reason }
+        defer { currentWait.withLock { $0 = nil } }
+        do {
+            try await time.sleep(delay)
+        } catch {
+            throw cancellation
         }
     }
 

@@ -1,6 +1,7 @@
-import Tern
+import Foundation
 import Testing
 
+@testable import Tern
 @testable import TernTransfers
 
 @Suite("Durable downloads: retries")
@@ -100,6 +101,25 @@ struct RetryScheduleTests {
         }
         schedule.addOfflineTime(.seconds(3_600))
         #expect(schedule.decide(failure(elapsed: .seconds(3_600))) == .retry(after: .milliseconds(500)))
+    }
+
+    @Test(arguments: [
+        FileFailure("open", "/a", code: EMFILE) as any Error, FileFailure("open", "/a", code: ENFILE), OutOfDescriptors(),
+    ])
+    func theWaitForADescriptorCostsNoAttempt(_ cause: any Error) {
+        var rules = TransferRetry()
+        (rules.maximumAttempts, rules.maximumTime) = (1, .seconds(600))
+        var schedule = RetrySchedule(rules)
+        var lacking = failure()
+        lacking.error = NetworkError(
+            TransferFailure(.connectionFailed, "a test", underlying: cause), request: request)
+        for delay in [1, 2, 4, 8, 16, 30, 30] {
+            #expect(schedule.decide(lacking) == .waitForDescriptor(.seconds(delay)))
+        }
+        lacking.elapsed = .seconds(599)
+        #expect(schedule.decide(lacking) == .waitForDescriptor(.seconds(1)))
+        lacking.elapsed = .seconds(600)
+        #expect(schedule.decide(lacking) == .giveUp("the time limit of 600.0 seconds is reached"))
     }
 
     @Test func waitForTheNetworkBeginsAnewAfterAnotherFailure() {

@@ -81,8 +81,15 @@ struct DescriptorTests {
             await CheckFailure.report {
                 let server = try LoopbackServer { try $0.respond(text: "ok") }
                 defer { server.stop() }
+                let stream = try LoopbackServer { exchange in
+                    try exchange.writeHead(headers: [("Content-Length", "1")])
+                    try exchange.waitForClientToClose()
+                }
+                defer { stream.stop() }
+                // A connection that is in use, so that nothing is closed for the others.
                 let session = Session(configuration: .test())
-                try await DescriptorTests.expectReached(session, "\(server.url)")
+                let response = session.stream(try Request(.get, "\(stream.url)"))
+                _ = try await response.response
                 let other = Session(configuration: .test())
                 var hoard = await Hoard()
                 try await DescriptorTests.expectNamed(other, "\(server.url)")
@@ -93,10 +100,48 @@ struct DescriptorTests {
                     try await DescriptorTests.expectNamed(other, url)
                 }
                 // The connection of the first session is open, and stays so.
-                try await DescriptorTests.expectReached(session, "\(server.url)")
+                guard await session.openConnections.map(\.activeCount) == [1] else {
+                    throw CheckFailure(description: "the connection in use was closed")
+                }
+                response.task.cancel()
                 hoard.giveBack()
                 try await DescriptorTests.expectReached(other, "\(server.url)")
                 try await DescriptorTests.expectReached(other, "http://localhost:\(server.port)/")
+            }
+        }
+    }
+
+    /// Sessions do not keep each other from the descriptors that they do not use.
+    @Test func theOldestIdleConnectionOfTheProcessIsClosedForAnother() async {
+        await #expect(processExitsWith: .success) {
+            await CheckFailure.report {
+                let server = try LoopbackServer { try $0.respond(text: "ok") }
+                defer { server.stop() }
+                var sessions: [Session] = []
+                for _ in 0..<3 {
+                    sessions.append(Session(configuration: .test()))
+                    try await DescriptorTests.expectReached(sessions[sessions.count - 1], "\(server.url)")
+                }
+                // Makes the first one the one that was used last.
+                try await DescriptorTests.expectReached(sessions[0], "\(server.url)")
+                let counts = { () async -> [Int] in
+                    var counts: [Int] = []
+                    for session in sessions { counts.append(await session.openConnections.first?.idleCount ?? 0) }
+                    return counts
+                }
+                var hoard = await Hoard()
+                let other = Session(configuration: .test())
+                try await DescriptorTests.expectReached(other, "\(server.url)")
+                guard await counts() == [1, 0, 1] else { throw CheckFailure(description: "\(await counts())") }
+                // A file takes the place of the next one, without an error.
+                hoard.take()
+                let descriptor = FileCall.open("/dev/null", O_RDONLY)
+                guard descriptor >= 0, await counts() == [1, 0, 0] else {
+                    throw CheckFailure(description: "\(descriptor): \(await counts())")
+                }
+                hoard.giveBack()
+                // Nothing is lost: those that were closed connect again.
+                for session in sessions { try await DescriptorTests.expectReached(session, "\(server.url)") }
             }
         }
     }

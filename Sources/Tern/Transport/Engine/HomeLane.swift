@@ -7,6 +7,7 @@ import TernEngine
 final class PoolOrder: Sendable {
     enum Content: Sendable {
         case drain
+        case closeOldestIdle
         case count(Waiter<[Session.OpenConnections]>)
     }
 
@@ -95,6 +96,9 @@ final class HomeLane: LoopClient {
         poolSettings.liveConnectionsPerOrigin = settings.maximumConnectionsPerHost
         poolSettings.lowPriority = Request.Priority.low.rawValue
         poolSettings.connection = settings.connection
+        poolSettings.spares = SpareDescriptors.Holder { [loop = context.loop] in
+            loop.post(to: client, operation: 0, object: PoolOrder(.closeOldestIdle))
+        }
         pool = ExchangePool(poolSettings, context: context, others: awayLanes)
         lane = TransferLane(context: context, pool: pool)
         lane.setOwner(self)
@@ -115,6 +119,7 @@ final class HomeLane: LoopClient {
         } else if let order = object as? PoolOrder {
             switch order.content {
             case .drain: pool.drain()
+            case .closeOldestIdle: pool.closeOldestIdle()
             case .count(let answer): answer.resume(returning: Session.OpenConnections.all(of: pool))
             }
         }
