@@ -212,14 +212,38 @@ package final class UploadPipe: Sendable {
         shared.withLock { if case .ended(let trailers) = $0.ending { trailers } else { [:] } }
     }
 
+    /// The number of bytes from which on a piece is worth a system call of its own. To copy 16 KiB takes about as long.
+    private static let largeCount = 16 << 10
+
+    /// Removes and returns the next piece if it is large: the transport sends it from its place, without a copy. Also returns the
+    /// producer to wake.
+    func takeLarge() -> (piece: Data?, wake: Wake?) {
+        unsafe shared.withLock { shared in
+            guard let chunk = shared.chunks.first, chunk.count - shared.offset >= Self.largeCount else {
+                return (nil, nil)
+            }
+            if case .failed = shared.ending { return (nil, nil) }
+            shared.chunks.removeFirst()
+            let piece = chunk.dropFirst(shared.offset)
+            shared.offset = 0
+            shared.bufferedBytes -= piece.count
+            return unsafe (piece, shared.takeProducer(capacity))
+        }
+    }
+
     /// Copies the bytes that are available. Also returns the producer to wake.
-    package func read(into buffer: UnsafeMutableRawBufferPointer) -> (read: Read, wake: Wake?) {
+    ///
+    /// - Parameter leavesLarge: A Boolean value that indicates whether a large piece behind others is left for `takeLarge()`.
+    package func read(
+        into buffer: UnsafeMutableRawBufferPointer, leavesLarge: Bool = false
+    ) -> (read: Read, wake: Wake?) {
         unsafe shared.withLock { shared in
             if case .failed(let failure) = shared.ending { return (.failed(failure), nil) }
             var copied = 0
             var finished = 0
             while copied < buffer.count, finished < shared.chunks.count {
                 let chunk = shared.chunks[finished]
+                if leavesLarge, finished > 0, chunk.count >= Self.largeCount { break }
                 let count = min(chunk.count - shared.offset, buffer.count - copied)
                 let start = chunk.startIndex + shared.offset
                 unsafe chunk.copyBytes(

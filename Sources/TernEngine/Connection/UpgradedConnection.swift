@@ -4,6 +4,11 @@ package protocol UpgradedConnectionHandler: AnyObject {
     /// Called for bytes of the server, which are valid during the call only. Set `UpgradedConnection.isReading` to false to
     /// receive no more for now.
     func didReceive(_ bytes: UnsafeRawBufferPointer)
+    /// Returns memory for the next bytes; nil, the default, to receive them by `didReceive(_:)`. `didFill(_:)` follows at once.
+    func receiveBuffer() -> UnsafeMutableRawBufferPointer?
+    /// Called when this number of bytes of the server is in the memory that `receiveBuffer()` returned, from its beginning; 0 if there
+    /// was none.
+    func didFill(_ count: Int)
     /// Called when the socket has taken all bytes after a `write` that returned false.
     func didWriteAll()
     /// Called once, when the server has ended its direction. Bytes can still be sent. Call `finishWriting()` or `close()`.
@@ -13,6 +18,11 @@ package protocol UpgradedConnectionHandler: AnyObject {
     ///
     /// - Parameter error: The reason of a failure; nil after a regular end.
     func didClose(_ error: EngineError?)
+}
+
+extension UpgradedConnectionHandler {
+    package func receiveBuffer() -> UnsafeMutableRawBufferPointer? { nil }
+    package func didFill(_ count: Int) {}
 }
 
 /// A connection that the server has switched to another protocol (101, RFC 9110 §15.2.2). Confined to the thread of the
@@ -162,10 +172,17 @@ package final class UpgradedConnection {
         }
         for _ in 0..<Self.roundsPerEvent {
             guard isReading, isOpen, !hasReceivedEnd else { return true }
-            let buffer = unsafe context.receiveBuffer
-            switch unsafe stream.read(into: buffer) {
+            let place = unsafe handler?.receiveBuffer()
+            let buffer = unsafe place ?? context.receiveBuffer
+            let reading = unsafe stream.read(into: buffer)
+            if case .bytes = reading {} else if unsafe place != nil { handler?.didFill(0) }
+            switch reading {
             case .bytes(let count):
-                unsafe handler?.didReceive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                if unsafe place != nil {
+                    handler?.didFill(count)
+                } else {
+                    unsafe handler?.didReceive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                }
                 if count < buffer.count, !stream.mayHoldBytes, !hasFailed { return true }
             case .wouldBlock: return true
             case .end(isClean: true):

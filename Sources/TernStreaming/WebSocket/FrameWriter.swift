@@ -75,18 +75,18 @@ package struct FrameWriter: Sendable {
         unsafe payload.withUnsafeBytes { unsafe frame(opcode, $0) }
     }
 
-    /// Copies bytes and masks them, eight at a time (RFC 6455 §5.3). `key` holds the bytes of the key in their order.
+    /// Copies bytes and masks them, 16 at a time (RFC 6455 §5.3). `key` holds the bytes of the key in their order.
     static func mask(
         _ source: UnsafeRawBufferPointer, with key: UInt32, into target: UnsafeMutableRawBufferPointer
     ) {
         guard let from = source.baseAddress, let to = target.baseAddress else { return }
         let count = source.count
-        let wide = UInt64(key) << 32 | UInt64(key)
+        let wide = SIMD4<UInt32>(repeating: key)
         var position = 0
-        while position + 8 <= count {
-            let word = unsafe from.loadUnaligned(fromByteOffset: position, as: UInt64.self)
-            unsafe to.storeBytes(of: word ^ wide, toByteOffset: position, as: UInt64.self)
-            position += 8
+        while position + 16 <= count {
+            let block = unsafe from.loadUnaligned(fromByteOffset: position, as: SIMD4<UInt32>.self)
+            unsafe to.storeBytes(of: block ^ wide, toByteOffset: position, as: SIMD4<UInt32>.self)
+            position += 16
         }
         var rest = key.littleEndian
         while position < count {

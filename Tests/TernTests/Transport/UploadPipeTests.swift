@@ -73,6 +73,35 @@ struct UploadPipeTests {
         #expect(!pipe.isDrained)
     }
 
+    @Test func largePiecesAreTakenInTheirOrder() async {
+        let pipe = UploadPipe()
+        let large = Data((0..<20_000).map { UInt8(truncatingIfNeeded: $0) })
+        for piece in [Data("a".utf8), large, Data("b".utf8), Data("c".utf8), large.dropFirst(7)] {
+            _ = await pipe.push(piece)
+        }
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        func next() -> Data {
+            let (piece, wake) = unsafe pipe.takeLarge()
+            unsafe wake?.resume()
+            if let piece { return Data(piece) }
+            let (read, other) = unsafe buffer.withUnsafeMutableBytes { unsafe pipe.read(into: $0, leavesLarge: true) }
+            unsafe other?.resume()
+            guard case .bytes(let count) = read else { return Data() }
+            return Data(buffer[..<count])
+        }
+        #expect(next() == Data("a".utf8))
+        #expect(next() == large)
+        #expect(!pipe.isEmpty && !pipe.isDrained)
+        #expect(next() == Data("bc".utf8))
+        #expect(next() == Data(large.dropFirst(7)))
+        #expect(pipe.isEmpty && !pipe.isDrained)
+        #expect(next().isEmpty && pipe.isDrained)
+        // The rest of a piece that was begun.
+        _ = await pipe.push(large)
+        #expect(read(pipe, 1_000).utf8.count > 0)
+        #expect(next() == Data(large.dropFirst(1_000)))
+    }
+
     @Test func closingThePipeEndsTheWaitForItsDrain() async {
         let pipe = UploadPipe()
         _ = pipe.offer(Data("a".utf8))

@@ -1,4 +1,5 @@
 #if os(Linux)
+import FoundationEssentials
 import TernConcurrency
 import TernEngine
 
@@ -28,13 +29,18 @@ extension EngineTransfer: UpgradedConnectionHandler {
         guard let upgraded, !isPaused, case .pipe(let pipe, _) = transfer.request.source else { return }
         let buffer = unsafe lane.context.sendBuffer
         while upgraded.isTakingBytes {
-            let (read, producer) = unsafe pipe.read(into: buffer)
+            let (piece, waiting) = unsafe pipe.takeLarge()
+            if let piece {
+                unsafe lane.context.wake(waiting)
+                didProduce(piece.count)
+                unsafe piece.withUnsafeBytes { _ = unsafe upgraded.write(bytes: $0) }
+                continue
+            }
+            let (read, producer) = unsafe pipe.read(into: buffer, leavesLarge: true)
             unsafe lane.context.wake(producer)
             switch read {
             case .bytes(let count):
-                produced += Int64(count)
-                sentBytes += Int64(count)
-                markChanged()
+                didProduce(count)
                 _ = unsafe upgraded.write(bytes: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             case .wait:
                 isStarved = true
@@ -45,10 +51,23 @@ extension EngineTransfer: UpgradedConnectionHandler {
         }
     }
 
+    private func didProduce(_ count: Int) {
+        produced += Int64(count)
+        sentBytes += Int64(count)
+        markChanged()
+    }
+
     func didReceive(_ bytes: UnsafeRawBufferPointer) {
         didReceiveBytes(bytes.count)
         if unsafe didReceive(body: bytes) { return }
         lane.end(self, failure)
+    }
+
+    func receiveBuffer() -> UnsafeMutableRawBufferPointer? { unsafe body.value.roomToGather() }
+
+    func didFill(_ count: Int) {
+        if count > 0 { didReceiveBytes(count) }
+        didReceiveInPlace(count)
     }
 
     func didWriteAll() { sendPipe() }
