@@ -5,7 +5,7 @@ package import Foundation
 #endif
 
 /// The wait that a server asks for with `Retry-After` (RFC 9110 §10.2.3). Everything that waits for a server reads the field here:
-/// retries, event streams, WebSockets and durable transfers.
+/// retries, event streams, WebSockets, durable transfers and refreshes of the HTTP cache.
 package enum RetryAfter: Sendable, Hashable {
     /// Wait at least this long. A date that has passed, and a number of zero, ask for no wait.
     case delay(Duration)

@@ -117,6 +117,9 @@ public final class CoalescingInterceptor: Interceptor {
         case .none: break
         // Another priority is that of a change by the caller.
         case .lower(let sender, let old, let new): if sender.priority == old { sender.priority = new }
+        case .alone(let sender, let old, let new):
+            if old != new, sender.priority == old { sender.priority = new }
+            sender.pauseAgain()
         case .cancel(let sender): sender.cancelWork()
         }
     }

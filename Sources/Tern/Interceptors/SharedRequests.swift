@@ -37,6 +37,8 @@ struct SharedRequests<Key: Hashable, Sender, Waiter> {
         case none
         /// The running request needs a lower priority only.
         case lower(Sender, from: Request.Priority, to: Request.Priority)
+        /// The sender alone needs the running request, which goes on as its task says, and with its priority.
+        case alone(Sender, from: Request.Priority, to: Request.Priority)
         /// Nobody needs the running request, whose sender has left before.
         case cancel(Sender)
     }
@@ -61,10 +63,14 @@ struct SharedRequests<Key: Hashable, Sender, Waiter> {
         guard var shared = running[key] else { return .none }
         let before = shared.priority
         shared.waiters.removeAll { condition($0.waiter) }
-        if shared.senderPriority == nil, shared.waiters.isEmpty {
-            // The next request of the key does not join one that is being cancelled.
-            running[key] = nil
-            return .cancel(shared.sender)
+        if shared.waiters.isEmpty {
+            guard let own = shared.senderPriority else {
+                // The next request of the key does not join one that is being cancelled.
+                running[key] = nil
+                return .cancel(shared.sender)
+            }
+            running[key] = shared
+            return .alone(shared.sender, from: before, to: own)
         }
         running[key] = shared
         return shared.action(before: before)

@@ -294,6 +294,16 @@ package final class TaskRecord: Sendable {
         }
     }
 
+    /// Pauses the work of a paused task again, unless others wait for its response.
+    func pauseAgain() {
+        shared.withLock { shared in
+            guard shared.lifecycle.isPaused, !shared.isTransferUnstarted, shared.extra?.sharing?.isShared() != true else {
+                return
+            }
+            control(.pause, shared.transfer)
+        }
+    }
+
     /// Ends the task as cancelled. Its work goes on, because others wait for its response.
     private func endKeepingWork() {
         let (result, isLive) = shared.withLock { ($0.extra?.result, !$0.lifecycle.state.isTerminal) }

@@ -81,6 +81,11 @@ extension CacheExchange {
             throw error
         }
         let head = head(of: response.head, since: began)
+        if forwarding.exchange.isRefresh, RetryPolicy().statuses.contains(head.status),
+            let delay = RetryAfter.delay(in: head.headers, now: cache.configuration.now())
+        {
+            await cache.pauseRefreshes(of: request.key, for: delay)
+        }
         let decision = cache.policy.decide(
             after: head, to: request, sent: sent, entries: entries, id: cache.shared.nextID())
         let trace = TraceRecord(name: cache.configuration.name, .forwarded(forwarding.reason))

@@ -148,7 +148,13 @@ final class CacheState: Sendable {
     }
 
     /// Returns when the writes that are under way now have ended, or the caller is cancelled. Later ones do not count.
-    func written() async {
+    ///
+    /// - Parameters:
+    ///   - limit: The longest wait; nil for any.
+    ///   - sleep: Sleeps for the limit.
+    func written(
+        within limit: Duration? = nil, sleep: @escaping @Sendable (Duration) async throws -> Void = { _ in }
+    ) async {
         let waiter = Waiter<Void>()
         let isIdle = writes.withLock { writes in
             if writes.running.isEmpty { return true }
@@ -156,6 +162,9 @@ final class CacheState: Sendable {
             return false
         }
         if isIdle { return }
+        // Owned and cancelled here. An error means that the wait ended in time.
+        let timer = limit.map { limit in Task { if (try? await sleep(limit)) != nil { waiter.resume() } } }
+        defer { timer?.cancel() }
         await waiter.wait()
         writes.withLock { writes in writes.waiters.removeAll { $0.waiter === waiter } }
     }

@@ -132,7 +132,7 @@ struct CacheExchange: Sendable {
             let sent: Condition?
             switch decision.action {
             case .refuse:
-                if await awaitsWrite(&hasAwaitedWrites, exchange) { continue }
+                if await awaitsWrite(&hasAwaitedWrites, &exchange) { continue }
                 throw exchange.error(
                     .notStored,
                     "no stored response can be used, and the request must not be sent: \(decision.reason.text)")
@@ -157,7 +157,7 @@ struct CacheExchange: Sendable {
                 let isTooLarge = condition.missing != nil && (conditioned.first?.total ?? 0) > store.entryLimit
                 sent = isTooLarge ? nil : (conditioned, condition)
             }
-            if isSharable(decision.reason), await awaitsWrite(&hasAwaitedWrites, exchange) { continue }
+            if isSharable(decision.reason), await awaitsWrite(&hasAwaitedWrites, &exchange) { continue }
             var role: SharingRole?
             let key = sharingKey(among: entries)
             if isSharable(decision.reason), !cache.shared.isUnstorable(key, at: cache.now) {
@@ -234,12 +234,16 @@ struct CacheExchange: Sendable {
     }
 
     /// Waits once for the responses that are being written, if one of them is for this request: a large one cannot be read before
-    /// that, and hides those that it outdates. Returns whether the look-up is to be repeated.
-    private func awaitsWrite(_ hasAwaited: inout Bool, _ exchange: NetworkExchange) async -> Bool {
+    /// that, and hides those that it outdates. The wait counts for the time limits of the request. Returns whether the look-up is to
+    /// be repeated.
+    private func awaitsWrite(_ hasAwaited: inout Bool, _ exchange: inout NetworkExchange) async -> Bool {
         guard !hasAwaited, store.isInserting(request.key) else { return false }
         hasAwaited = true
         exchange.register()
-        await cache.shared.written()
+        let began = MonotonicClock.nanoseconds()
+        let limit = [exchange.remainingTime, exchange.idleTime].compactMap { $0 }.min()
+        await cache.shared.written(within: limit) { [exchange] in try await exchange.sleep(for: $0) }
+        exchange = exchange.spending(.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began)))
         return true
     }
 

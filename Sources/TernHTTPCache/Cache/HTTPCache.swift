@@ -83,6 +83,8 @@ public actor HTTPCache {
     nonisolated let secondLevel: SharedResponses?
     /// The refreshes of stale responses in the background: one for each key.
     private var refreshes: [CacheKey: Task<Void, Never>] = [:]
+    /// The waits that servers have asked for after a refresh.
+    private var refreshPauses = RefreshPauses()
 
     /// The opening of the folder, after which requests find its store; nil for none.
     private var publishing: Task<Void, Never>?
@@ -206,13 +208,16 @@ public actor HTTPCache {
 
     /// Refreshes a stale response in the background, once for each key at a time.
     func refresh(_ key: CacheKey, by exchange: NetworkExchange) {
-        guard refreshes[key] == nil else { return }
+        guard refreshes[key] == nil, !refreshPauses.contains(key, at: now) else { return }
         // Ends with the exchange, whose time limits apply. Cancelled with the session's tasks.
         refreshes[key] = Task { [weak self] in
             await exchange.refresh()
             await self?.refreshEnded(key)
         }
     }
+
+    /// Refreshes a response no more until its server takes requests again (`Retry-After`, RFC 9110 §10.2.3).
+    func pauseRefreshes(of key: CacheKey, for delay: Duration) { refreshPauses.add(key, for: delay, at: now) }
 
     private func refreshEnded(_ key: CacheKey) { refreshes[key] = nil }
 

@@ -45,8 +45,9 @@ enum DiskCall {
         close(descriptor)
     }
 
-    /// The identity of a file: its number, its length and the time of its last change.
+    /// The identity of a file: its device, its number there, its length and the time of its last change.
     struct Identity: Equatable {
+        let device: UInt64
         let number: UInt64
         let length: Int64
         let seconds: Int
@@ -56,6 +57,9 @@ enum DiskCall {
         var modified: Date {
             Date(timeIntervalSince1970: TimeInterval(seconds) + TimeInterval(nanoseconds) / 1e9)
         }
+
+        /// Returns whether both are the same file, changed or not. File systems count their files independently.
+        func isSameFile(as other: Identity) -> Bool { device == other.device && number == other.number }
     }
 
     /// Returns whether another user may write to what is at a path: it belongs to another one, its permissions allow it, or it is not a
@@ -154,6 +158,7 @@ enum DiskCall {
 
 extension DiskCall.Identity {
     init(_ information: stat) {
+        device = UInt64(truncatingIfNeeded: information.st_dev)
         number = UInt64(information.st_ino)
         length = Int64(information.st_size)
         #if canImport(Darwin)

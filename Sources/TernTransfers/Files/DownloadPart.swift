@@ -198,9 +198,8 @@ actor DownloadPart {
     /// Removes a partial file that is the file at the destination: an earlier process was killed between linking the finished file to
     /// its destination and removing this name. Returns whether it was one.
     private func removeFinishedPart() throws(FileFailure) -> Bool {
-        guard let part = DiskCall.identity(of: partialPath), part.number == destinationIdentity()?.number else {
-            return false
-        }
+        guard let part = DiskCall.identity(of: partialPath), let file = destinationIdentity(), part.isSameFile(as: file)
+        else { return false }
         try system.remove(partialPath)
         return true
     }

@@ -53,7 +53,7 @@ actor UploadFile {
             throw FileFailure("open", path, code: DiskCall.inputOutput)
         }
         // Another user can have put a link to a private file in its place meanwhile.
-        guard identity.number == named.number else {
+        guard identity.isSameFile(as: named) else {
             throw FileFailure("open", path, code: DiskCall.stale, reason: "another file took its place meanwhile")
         }
         opened = identity

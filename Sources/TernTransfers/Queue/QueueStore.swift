@@ -72,6 +72,9 @@ final class QueueStore {
     private var connection: Connection?
     /// The descriptor of the lock.
     private var lock: Int32?
+    /// The folder, held open from its check on, so that a user who may rename the folders above it cannot put another one in its
+    /// place.
+    private let folder: HeldFolder
 
     /// The greatest size of a stored result or failure, in bytes.
     private static let mostOutcomeBytes = 256 << 10
@@ -83,11 +86,14 @@ final class QueueStore {
         folder: String, fault: SQLiteDatabase.Fault? = nil, steps: [String] = QueueSchema.steps
     ) throws(TransferQueueError) {
         let system = PosixFileSystem()
-        let lock = try Self.lock(folder, system)
+        let held = try Self.hold(folder, system)
+        self.folder = held
+        let lock = try Self.lock(held, named: folder, system)
         let path = FilePath.join(folder, "queue.sqlite")
         do {
-            try Self.prepareFile(path, system)
-            let database = try SQLiteDatabase(path, fault: fault)
+            let place = held.databasePath("queue.sqlite") ?? path
+            try Self.prepareFile(place, named: path, system)
+            let database = try SQLiteDatabase(place, fault: fault)
             try QueueSchema.open(database, steps: steps)
             connection = try Connection(database)
         } catch {
@@ -95,6 +101,21 @@ final class QueueStore {
             throw TransferQueueError(error, path)
         }
         self.lock = lock
+    }
+
+    /// Opens a folder that no other user controls, and creates it if it is not there.
+    private static func hold(_ folder: String, _ system: PosixFileSystem) throws(TransferQueueError) -> HeldFolder {
+        do {
+            try system.makeFolders(folder)
+            let held = try HeldFolder(folder, keepsPermissions: true)
+            if DiskCall.isReplaceableByOthers(held.databasePath(".") ?? folder) {
+                let reason = "it belongs to another user, or all users may replace its files"
+                throw FileFailure("use", folder, code: DiskCall.refused, reason: reason)
+            }
+            return held
+        } catch {
+            throw TransferQueueError(error, folder)
+        }
     }
 
     deinit { close() }
@@ -110,21 +131,13 @@ final class QueueStore {
         self.lock = nil
     }
 
-    /// Takes the lock of a folder, and creates the folder if it is not there.
-    private static func lock(_ folder: String, _ system: PosixFileSystem) throws(TransferQueueError) -> Int32 {
+    /// Takes the lock of a folder.
+    private static func lock(
+        _ held: HeldFolder, named folder: String, _ system: PosixFileSystem
+    ) throws(TransferQueueError) -> Int32 {
         let path = FilePath.join(folder, "lock")
         do throws(FileFailure) {
-            try system.makeFolders(folder)
-            if DiskCall.isReplaceableByOthers(folder) {
-                let reason = "it belongs to another user, or all users may replace its files"
-                throw FileFailure("use", folder, code: DiskCall.refused, reason: reason)
-            }
-            do throws(FileFailure) {
-                return try system.open(path, .create)
-            } catch {
-                guard error.code == DiskCall.alreadyThere else { throw error }
-            }
-            return try system.open(path, .update)
+            return try openPrivate(held.databasePath("lock") ?? path, named: path, system)
         } catch {
             if error.code == DiskCall.busy {
                 throw TransferQueueError(
@@ -134,24 +147,36 @@ final class QueueStore {
         }
     }
 
-    /// Creates the file for its owner alone, or checks that no other user can write to it. SQLite's own files get the same mode.
-    private static func prepareFile(_ path: String, _ system: PosixFileSystem) throws(TransferQueueError) {
+    /// Creates a file for its owner alone, or opens it if it is one that no other user can write to. An error names the path that
+    /// the caller knows.
+    private static func openPrivate(
+        _ place: String, named path: String, _ system: PosixFileSystem
+    ) throws(FileFailure) -> Int32 {
         do throws(FileFailure) {
-            let descriptor: Int32
             do throws(FileFailure) {
-                descriptor = try system.open(path, .create)
+                return try system.open(place, .create)
             } catch {
                 guard error.code == DiskCall.alreadyThere else { throw error }
-                descriptor = try system.open(path, .update)
             }
+            return try system.open(place, .update)
+        } catch {
+            throw FileFailure(error.call, path, code: error.code, reason: error.reason)
+        }
+    }
+
+    /// Creates the file for its owner alone, or checks that no other user can write to it. SQLite's own files get the same mode.
+    private static func prepareFile(
+        _ place: String, named path: String, _ system: PosixFileSystem
+    ) throws(TransferQueueError) {
+        do throws(FileFailure) {
             // Before SQLite opens the file: closing a descriptor ends the locks of a process.
-            try system.close(descriptor)
+            try system.close(openPrivate(place, named: path, system))
         } catch {
             throw TransferQueueError(error)
         }
         // SQLite reads the files beside it, too.
-        for path in [path, path + "-wal", path + "-journal", path + "-shm"] where DiskCall.isWritableByOthers(path) {
-            throw TransferQueueError(.notPermitted, "other users may write to \(path)")
+        for suffix in ["", "-wal", "-journal", "-shm"] where DiskCall.isWritableByOthers(place + suffix) {
+            throw TransferQueueError(.notPermitted, "other users may write to \(path)\(suffix)")
         }
     }
 

@@ -53,6 +53,30 @@ struct BackgroundRefreshTests {
         }
     }
 
+    /// Each use of the stale response would ask a server that is in trouble once more.
+    @Test(arguments: [
+        ("7", 6, false), ("7", 7, true), ("Sun, 06 Nov 2050 08:49:37 GMT", 300, false), ("0", 0, true), ("soon", 0, true),
+    ])
+    func noRefreshBeginsBeforeTheServerAllowsIt(retryAfter: String, seconds: Double, isRefreshed: Bool) async throws {
+        try await withCache(
+            handler: { exchange in
+                if exchange.number == 1 { return try exchange.respond(headers: Self.control, text: "good") }
+                try exchange.respond(status: 503, headers: [("Retry-After", retryAfter)], text: "later")
+            },
+            test: { cached in
+                _ = try await cached.get()
+                cached.clock.advance(100)
+                #expect(try await cached.get().text == "good")
+                await cached.cache.refreshed()
+                #expect(cached.requestCount == 2)
+                cached.clock.advance(seconds)
+                #expect(try await cached.get().text == "good")
+                await cached.cache.refreshed()
+                #expect(cached.requestCount == (isRefreshed ? 3 : 2))
+                await cached.finish()
+            })
+    }
+
     @Test(arguments: [true, false])
     func aRefreshEndsWithItsSession(isInvalidated: Bool) async throws {
         try await withCache(

@@ -176,4 +176,16 @@ struct StoringOrderTests {
             #expect(try await cached.get().text == "2")
         }
     }
+
+    @Test func theWaitForWritesEndsAtTheLimitOfTheRequest() async throws {
+        let state = CacheState()
+        let number = state.beginWrite()
+        await state.written(within: .seconds(3)) { #expect($0 == .seconds(3)) }
+        // Without a limit, and with one that is not reached, it ends with the write.
+        let waits = [nil, Duration.seconds(600)].map { limit in
+            Task { await state.written(within: limit) { try await Task.sleep(for: $0) } }
+        }
+        state.endWrite(number)
+        for wait in waits { await wait.value }
+    }
 }

@@ -86,5 +86,13 @@ struct SharedRequestsTests {
             Issue.record("the priority stays")
             return
         }
+        let second = try #require(number(table.join("b", as: 1, 1)))
+        _ = table.join("b", as: 2, 2, priority: .high)
+        guard case .alone(1, from: .high, to: .normal) = table.leave("b", where: { $0 == 2 }),
+            !table.hasWaiters("b", second)
+        else {
+            Issue.record("the sender is not alone")
+            return
+        }
     }
 }

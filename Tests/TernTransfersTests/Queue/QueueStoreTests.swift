@@ -208,6 +208,23 @@ struct QueueStoreTests {
         }
     }
 
+    #if os(Linux)
+    /// A user who may rename the folders above cannot lead the queue, or a process of the superuser, to other files.
+    @Test func aFolderInThePlaceOfTheQueuesReceivesNothing() async throws {
+        try await inTestFolder { folder in
+            let (own, other) = (folder.path + "/own", folder.path + "/other")
+            let store = try QueueStore(folder: own)
+            try FileManager.default.moveItem(atPath: own, toPath: own + ".moved")
+            try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+            try FileManager.default.createSymbolicLink(atPath: own, withDestinationPath: other)
+            #expect(try store.insert([item("a")]).map(\.rawValue) == [1])
+            store.close()
+            #expect(try FileManager.default.contentsOfDirectory(atPath: other).isEmpty)
+            #expect(try QueueStore(folder: own + ".moved").load().records.count == 1)
+        }
+    }
+    #endif
+
     @Test func otherFilesAreRefused() async throws {
         try await inTestFolder { folder in
             try folder.write(Data("no database, and long enough to be looked at".utf8), to: "queue.sqlite")

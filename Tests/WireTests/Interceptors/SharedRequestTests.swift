@@ -142,6 +142,23 @@ struct SharedRequestTests {
         }
     }
 
+    @Test func aPausedTaskThatIsAloneAgainReceivesNothing() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer(configuration: Self.shared, Self.halves(gate)) { server, client in
+            let tasks = try await tasks(of: 2, client, server)
+            tasks[0].pause()
+            tasks[1].cancel()
+            #expect(try await failure { try await tasks[1].value }.isCancelled)
+            gate.open()
+            try await server.wait { $0.requestsServed == 1 }
+            // A request after the rest of the response: by its end, the rest would have been received.
+            _ = try await client.session.response(for: client.request(.get, "b"))
+            #expect(tasks[0].progressNow.completedBytes == 40 && tasks[0].state == .suspended)
+            tasks[0].resume()
+            #expect(try await tasks[0].value.value.count == 100)
+        }
+    }
+
     @Test func thePriorityIsThatOfTheTasksThatWaitStill() async throws {
         let gate = LoopbackServer.Gate()
         try await withServer(configuration: Self.shared, Self.halves(gate)) { server, client in

@@ -13,14 +13,15 @@ import Darwin
 ///
 /// Its files are opened relative to the descriptor, without following links. A user who may rename the folders above it
 /// can therefore not put another folder, or a link, in its place afterwards.
-final class HeldFolder: Sendable {
+package final class HeldFolder: Sendable {
     let path: String
     let descriptor: Int32
 
     /// Opens a folder, and removes the permissions of other users from one of this user.
     ///
+    /// - Parameter keepsPermissions: A Boolean value that indicates whether the permissions stay as they are.
     /// - Throws: An error of kind `.notPermitted` for a folder of another user, and for a link of one.
-    init(_ path: String) throws(DiskCacheError) {
+    package init(_ path: String, keepsPermissions: Bool = false) throws(DiskCacheError) {
         var named = stat()
         guard unsafe lstat(path, &named) == 0 else { throw .system("open", path) }
         // A link of this user can lead to any folder of this user. Its target keeps its mode.
@@ -32,7 +33,7 @@ final class HeldFolder: Sendable {
             var opened = stat()
             guard unsafe fstat(descriptor, &opened) == 0 else { throw .system("read the attributes of", path) }
             try Self.check(opened.st_uid, of: "the folder \(path)")
-            if !isLink, opened.st_uid == geteuid(), opened.st_mode & 0o077 != 0 {
+            if !keepsPermissions, !isLink, opened.st_uid == geteuid(), opened.st_mode & 0o077 != 0 {
                 // A file system that has no permissions or is read-only keeps the mode that it shows.
                 guard fchmod(descriptor, opened.st_mode & 0o700) == 0 || [EPERM, EROFS, ENOTSUP].contains(errno)
                 else { throw .system("change the mode of", path) }
@@ -97,7 +98,7 @@ final class HeldFolder: Sendable {
     #endif
 
     /// Returns a path that leads to a file of the folder wherever the folder is; nil if the system has none.
-    func databasePath(_ inner: String) -> String? {
+    package func databasePath(_ inner: String) -> String? {
         #if os(Linux) || os(Android)
         let folder = Self.names + "\(descriptor)"
         var (named, opened) = (stat(), stat())
