@@ -297,7 +297,8 @@ package final class TaskRecord: Sendable {
     /// Pauses the work of a paused task again, unless others wait for its response.
     func pauseAgain() {
         shared.withLock { shared in
-            guard shared.lifecycle.isPaused, !shared.isTransferUnstarted, shared.extra?.sharing?.isShared() != true else {
+            guard shared.lifecycle.isPaused, !shared.isTransferUnstarted, shared.extra?.sharing?.isShared() != true
+            else {
                 return
             }
             control(.pause, shared.transfer)

@@ -104,7 +104,8 @@ struct RetryScheduleTests {
     }
 
     @Test(arguments: [
-        FileFailure("open", "/a", code: EMFILE) as any Error, FileFailure("open", "/a", code: ENFILE), OutOfDescriptors(),
+        FileFailure("open", "/a", code: EMFILE) as any Error, FileFailure("open", "/a", code: ENFILE),
+        OutOfDescriptors(),
     ])
     func theWaitForADescriptorCostsNoAttempt(_ cause: any Error) {
         var rules = TransferRetry()
