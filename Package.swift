@@ -27,6 +27,7 @@ let package = Package(
         .library(name: "TernCache", targets: ["TernCache"]),
         .library(name: "TernHTTPCache", targets: ["TernHTTPCache"]),
         .library(name: "TernImages", targets: ["TernImages"]),
+        .library(name: "TernJSON", targets: ["TernJSON"]),
         .library(name: "TernStreaming", targets: ["TernStreaming"]),
         .library(name: "TernTesting", targets: ["TernTesting"]),
         .library(name: "TernTransfers", targets: ["TernTransfers"]),
@@ -53,6 +54,8 @@ let package = Package(
             dependencies: [.target(name: "CTernLoop", condition: .when(platforms: [.linux]))],
             swiftSettings: settings
         ),
+        .target(name: "TernJSON", swiftSettings: settings),
+        .testTarget(name: "TernJSONTests", dependencies: ["TernJSON"], swiftSettings: settings),
         // The engine for Linux.
         .target(
             name: "CTernOpenSSL",
@@ -85,7 +88,7 @@ let package = Package(
         .target(
             name: "Tern",
             dependencies: [
-                "CTernFiles", "CTernIDN", "CTernZ", "TernConcurrency",
+                "CTernFiles", "CTernIDN", "CTernZ", "TernConcurrency", "TernJSON",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings

@@ -5,13 +5,22 @@ public import Foundation
 #endif
 
 /// Decodes the body of a response to a value. It runs off every actor, and on an event loop only if the calling task
-/// prefers `Session.executor`. ``data`` and ``noContent`` have nothing to decode, and can run on the caller's actor.
+/// prefers `Session.executor`. For a caller without an actor, ``json`` and ``automatic`` decode a small body where the call runs
+/// (``JSONCoding/inPlaceLimit``). ``data`` and ``noContent`` have nothing to decode, and can run on the caller's actor.
 public struct BodyDecoder<Value: Sendable>: Sendable {
     let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ registry: TaskRegistry) throws -> Value
     /// The content types that it can decode.
     let acceptedTypes: AcceptedTypes
     /// A Boolean value that indicates whether it takes no time, whatever the body. It then runs wherever the caller does.
     let isImmediate: Bool
+    /// A Boolean value that indicates whether it decodes JSON with the coding of the session, so that it takes little time for a
+    /// small body.
+    var usesSessionCoding = false
+
+    /// Returns whether a body is decoded where the call runs, if the caller has no actor.
+    func isQuick(_ body: Data, in registry: TaskRegistry) -> Bool {
+        usesSessionCoding && body.count <= registry.configuration.json.inPlaceLimit
+    }
 
     /// Creates a decoder from a closure. An error of the closure becomes the `underlying` error of one of kind
     /// `.decoding`.
@@ -62,22 +71,25 @@ extension BodyDecoder where Value == NoContent {
 extension BodyDecoder where Value: Decodable {
     /// Decodes JSON with the decoder of the session's configuration.
     public static var json: Self {
-        Self(acceptedTypes: .json) { body, _, registry in
+        var decoder = Self(acceptedTypes: .json) { body, _, registry in
             if body.isEmpty { throw AutomaticBody.EmptyBody() }
-            return try JSONDecoding.decode(
-                Value.self, from: body, with: registry.configuration.makeJSONDecoder())
+            return try registry.configuration.json.decode(Value.self, from: body)
         }
+        decoder.usesSessionCoding = true
+        return decoder
     }
 
     /// Decodes by type: `Data`, `String` and `NoContent` as a body, an optional of any as nil for an empty body, and
     /// other types as JSON.
     public static var automatic: Self {
-        Self(
+        var decoder = Self(
             acceptedTypes: AutomaticBody.acceptedTypes(for: Value.self),
             isImmediate: AutomaticBody.isImmediate(Value.self)
         ) { body, head, registry in
             try AutomaticBody.decode(Value.self, from: body, head: head, registry: registry)
         }
+        decoder.usesSessionCoding = !decoder.isImmediate
+        return decoder
     }
 }
 
@@ -110,8 +122,7 @@ enum AutomaticBody {
             return value
         }
         if body.isEmpty { throw EmptyBody() }
-        return try JSONDecoding.decode(
-            Value.self, from: body, with: registry.configuration.makeJSONDecoder())
+        return try registry.configuration.json.decode(Value.self, from: body)
     }
 
     struct EmptyBody: Error, CustomStringConvertible {
@@ -148,20 +159,18 @@ extension BodyDecoder where Value: Decodable {
     ///     present, with a following line break.
     ///   - removesNulls: A Boolean value that indicates whether names with the value null, and nulls in arrays, are
     ///     removed at every depth first.
-    ///   - makeDecoder: Returns the decoder; nil for that of the session.
+    ///   - coding: The coding; nil, the default, for that of the session.
     public static func json(
-        removingPrefix prefix: String, removesNulls: Bool = false,
-        makeDecoder: (@Sendable () -> JSONDecoder)? = nil
+        removingPrefix prefix: String, removesNulls: Bool = false, coding: JSONCoding? = nil
     ) -> Self {
         Self(acceptedTypes: .json) { body, _, registry in
             var json = body
             if json.starts(with: prefix.utf8) { json = json.dropFirst(prefix.utf8.count) }
             if json.isEmpty { throw AutomaticBody.EmptyBody() }
             if removesNulls {
-                json = try JSONEncoder().encode(JSONReader.value(of: json).removingNulls)
+                json = try TernJSONEncoder().encode(TernJSONDecoder().decode(JSONValue.self, from: json).removingNulls)
             }
-            let decoder = makeDecoder?() ?? registry.configuration.makeJSONDecoder()
-            return try JSONDecoding.decode(Value.self, from: json, with: decoder)
+            return try (coding ?? registry.configuration.json).decode(Value.self, from: json)
         }
     }
 
@@ -210,7 +219,8 @@ extension AcceptedTypes {
 }
 
 extension NetworkError {
-    /// Decodes the start of the refused response's body, for example the problem document of an API.
+    /// Decodes the start of the refused response's body, for example the problem document of an API, with the coding of the
+    /// session.
     ///
     /// ```swift
     /// } catch {
@@ -219,10 +229,10 @@ extension NetworkError {
     /// ```
     ///
     /// - Throws: The error of the decoder, also for a body that is longer than the session's `errorBodyLimit`.
-    public func decode<Value: Decodable>(
-        as type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
-    ) throws -> Value {
-        try JSONDecoding.decode(type, from: body, with: decoder)
+    ///
+    /// - Parameter coding: The coding; nil, the default, for that of the session.
+    public func decode<Value: Decodable>(as type: Value.Type = Value.self, coding: JSONCoding? = nil) throws -> Value {
+        try (coding ?? self.coding ?? JSONCoding()).decode(type, from: body)
     }
 }
 
@@ -230,13 +240,24 @@ extension NetworkError {
 package enum DecodingProblem {
     package static func text(_ error: any Error) -> String {
         guard let error = error as? DecodingError else { return "\(error)" }
-        return switch error {
+        guard let place = TernJSONErrorPlace(of: error) else { return text(error, suffix: "") }
+        // The excerpt has keys and punctuation, and no value.
+        return "\(text(error, suffix: " \(place.position)")), \(place.position), in \(place.excerpt)"
+    }
+
+    /// - Parameter suffix: The end of the description that is left out.
+    private static func text(_ error: DecodingError, suffix: String) -> String {
+        switch error {
         case .keyNotFound(let key, let context): "no value for '\(path(context, key))'"
         case .valueNotFound(let type, let context): "null in place of \(type) at '\(path(context))'"
         case .typeMismatch(let type, let context): "not a \(type) at '\(path(context))'"
-        case .dataCorrupted(let context): "\(clause(context.debugDescription)) at '\(path(context))'"
+        case .dataCorrupted(let context): "\(clause(without(suffix, context.debugDescription))) at '\(path(context))'"
         @unknown default: "it cannot be decoded"
         }
+    }
+
+    private static func without(_ suffix: String, _ text: String) -> String {
+        text.hasSuffix(suffix) ? String(text.dropLast(suffix.count)) : text
     }
 
     /// Returns a sentence without its full stop, to go on. It ends before a value that it quotes: the standard library writes one

@@ -290,11 +290,7 @@ final class PreparedRequest: Sendable {
             guard !decoder.isImmediate, let deadline = decodingDeadline(after: outcome) else {
                 return try decoder.decode(outcome.body, head, registry)
             }
-            return try DecodingLimit.$deadline.withValue(deadline) {
-                let value = try decoder.decode(outcome.body, head, registry)
-                if DecodingLimit.hasPassed { throw DecodingLimit.Passed() }
-                return value
-            }
+            return try DecodingLimit.withDeadline(deadline) { try decoder.decode(outcome.body, head, registry) }
         } catch let problem as NetworkError {
             throw problem
         } catch is DecodingLimit.Passed {
@@ -347,7 +343,8 @@ final class PreparedRequest: Sendable {
     func error(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
         NetworkError(
             failure, request: request, response: outcome.head,
-            body: Data(outcome.body.prefix(max(0, registry.configuration.errorBodyLimit))), metrics: outcome.metrics)
+            body: Data(outcome.body.prefix(max(0, registry.configuration.errorBodyLimit))), metrics: outcome.metrics
+        ).carrying(registry.configuration.json)
     }
 
     // MARK: Hooks

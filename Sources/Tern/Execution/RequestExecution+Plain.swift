@@ -8,13 +8,17 @@ extension RequestExecution {
     /// Registers a task, executes its plain request and ends it. Cancelling the Swift task cancels the transfer.
     @inline(__always)
     static func plainResponse<Value: Sendable>(
-        to request: PreparedRequest, decode decoder: BodyDecoder<Value>
+        to request: PreparedRequest, decode decoder: BodyDecoder<Value>, isolation: isolated (any Actor)? = #isolation
     ) async throws(NetworkError) -> Response<Value> {
         let attempt = try PlainAttempt(request, valueType: Response<Value>.self)
         await attempt.transfer.waitForResponse { attempt.record.cancel() }
         switch attempt.takeOutcome() {
         case .whole(let response):
             if decoder.isImmediate { return try attempt.end(with: response, decode: decoder) }
+            // A small value holds a caller without an actor up for less time than a change of threads.
+            if isolation == nil, attempt.isQuick(response, with: decoder) {
+                return try attempt.end(with: response, decode: decoder)
+            }
             return try await attempt.decodeAndEnd(with: response, decode: decoder)
         case .other(let first):
             return try await attempt.response(after: first, decode: decoder)
@@ -82,7 +86,13 @@ private struct PlainAttempt: Sendable {
         return head
     }
 
-    /// Ends the task with a value that takes no time to decode.
+    /// Returns whether the value takes little time to decode.
+    @inline(never)
+    func isQuick<Value: Sendable>(_ response: borrowing WholeResponse, with decoder: BodyDecoder<Value>) -> Bool {
+        decoder.isQuick(response.outcome.body, in: request.registry)
+    }
+
+    /// Ends the task with a value that takes no time, or little, to decode.
     @inline(never)
     func end<Value: Sendable>(
         with response: consuming WholeResponse, decode decoder: BodyDecoder<Value>

@@ -48,14 +48,14 @@ extension Request {
         /// caller's actor.
         public static func json(_ value: some Encodable & Sendable) -> Body {
             Body(
-                content: .encoded(format: "JSON") { try $0.makeJSONEncoder().encode(value) },
+                content: .encoded(format: "JSON") { try $0.json.encode(value) },
                 contentType: "application/json")
         }
 
         /// Creates a body from a literal whose members have different types, as in `.json(["id": 1, "tags": ["a", nil]])`.
         public static func json(_ value: JSONValue) -> Body {
             Body(
-                content: .encoded(format: "JSON") { try $0.makeJSONEncoder().encode(value) },
+                content: .encoded(format: "JSON") { try $0.json.encode(value) },
                 contentType: "application/json")
         }
 

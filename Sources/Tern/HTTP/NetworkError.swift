@@ -32,6 +32,7 @@ public struct NetworkError: Error, Sendable {
         var resumeData: ResumeData?
         var attempts = 1
         var attemptsDuration: Duration?
+        var coding: JSONCoding?
     }
 
     private var storage: Storage
@@ -124,6 +125,13 @@ public struct NetworkError: Error, Sendable {
     package func carrying(_ metrics: TaskMetrics) -> NetworkError {
         with { $0.metrics = $0.metrics ?? metrics }
     }
+
+    /// Returns the error with the coding for its body.
+    @inline(never)
+    package func carrying(_ coding: JSONCoding) -> NetworkError { with { $0.coding = coding } }
+
+    /// The coding of the session; nil for an error without one.
+    var coding: JSONCoding? { storage.fields.coding }
 
     /// A Boolean value that indicates whether an interceptor, a policy or a credential provider failed.
     var isThrownByHooks: Bool { kind == .interceptor || kind == .policy || kind == .authentication }

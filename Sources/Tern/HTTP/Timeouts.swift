@@ -17,9 +17,10 @@ public struct Timeouts: Sendable, Hashable {
     /// default; nil for no limit.
     public var idle: Duration? { didSet { stated.insert(.idle) } }
     /// The time from the task's start to the last byte of the body, including the wait for a connection, redirects and
-    /// challenges, and to the decoded value if the call returns one. A decoder is not interrupted, except that of ``JSONValue``:
-    /// a value that comes too late is not returned. A retry starts with the whole limit again. nil, the default, means no limit: the time that a
-    /// response takes depends on its size, and one limit for all responses would end downloads that make progress.
+    /// challenges, and to the decoded value if the call returns one. Decoding of JSON ends then; another decoder is not
+    /// interrupted, and a value that comes too late is not returned. A retry starts with the whole limit again. nil, the default,
+    /// means no limit: the time that a response takes depends on its size, and one limit for all responses would end downloads
+    /// that make progress.
     ///
     /// Set a limit when the size is known. 60 seconds are enough for most API calls. Without a limit, a server that
     /// sends one byte every 59 seconds can keep a task alive indefinitely. The reader of a streamed body receives the error at its

@@ -146,15 +146,8 @@ extension Session {
         public var partition: String?
         /// The reachability of the network, for `OfflineWaitInterceptor`. `Reachability.shared` by default.
         public var reachability = Reachability.shared
-        /// Creates the decoder of JSON responses, once per response. A `JSONDecoder` with its defaults by default.
-        public var makeJSONDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
-        /// Creates the encoder of JSON bodies, once per request. By default one with sorted keys, so that equal values give
-        /// equal bytes.
-        public var makeJSONEncoder: @Sendable () -> JSONEncoder = {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            return encoder
-        }
+        /// The coding of JSON: of responses, bodies, events, lines and messages.
+        public var json = JSONCoding()
 
         /// Creates a configuration with the defaults stated at each property.
         public init() {}

@@ -126,13 +126,14 @@ struct CacheExchange: Sendable {
         var hasAwaitedWrites = false
         while true {
             let storedCount = cache.shared.storedCount
+            let endedInserts = store.endedInserts(for: request.key)
             let entries = await entries()
             if exchange.isCancelled { throw exchange.wasCancelled }
             let decision = cache.policy.decide(request, entries: entries, now: cache.now)
             let sent: Condition?
             switch decision.action {
             case .refuse:
-                if await awaitsWrite(&hasAwaitedWrites, &exchange) { continue }
+                if await awaitsWrite(&hasAwaitedWrites, &exchange, after: endedInserts) { continue }
                 throw exchange.error(
                     .notStored,
                     "no stored response can be used, and the request must not be sent: \(decision.reason.text)")
@@ -157,7 +158,9 @@ struct CacheExchange: Sendable {
                 let isTooLarge = condition.missing != nil && (conditioned.first?.total ?? 0) > store.entryLimit
                 sent = isTooLarge ? nil : (conditioned, condition)
             }
-            if isSharable(decision.reason), await awaitsWrite(&hasAwaitedWrites, &exchange) { continue }
+            if isSharable(decision.reason), await awaitsWrite(&hasAwaitedWrites, &exchange, after: endedInserts) {
+                continue
+            }
             var role: SharingRole?
             let key = sharingKey(among: entries)
             if isSharable(decision.reason), !cache.shared.isUnstorable(key, at: cache.now) {
@@ -236,8 +239,16 @@ struct CacheExchange: Sendable {
     /// Waits once for the responses that are being written, if one of them is for this request: a large one cannot be read before
     /// that, and hides those that it outdates. The wait counts for the time limits of the request. Returns whether the look-up is to
     /// be repeated.
-    private func awaitsWrite(_ hasAwaited: inout Bool, _ exchange: inout NetworkExchange) async -> Bool {
-        guard !hasAwaited, store.isInserting(request.key) else { return false }
+    ///
+    /// - Parameter ended: `endedInserts(for:)` before the look-up. A response whose write has ended since was hidden from it.
+    private func awaitsWrite(
+        _ hasAwaited: inout Bool, _ exchange: inout NetworkExchange, after ended: UInt64
+    ) async -> Bool {
+        guard !hasAwaited else { return false }
+        guard store.isInserting(request.key) else {
+            hasAwaited = store.endedInserts(for: request.key) != ended
+            return hasAwaited
+        }
         hasAwaited = true
         exchange.register()
         let began = MonotonicClock.nanoseconds()

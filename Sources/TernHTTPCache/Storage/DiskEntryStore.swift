@@ -342,6 +342,12 @@ final class DiskEntryStore: EntryStore {
         }
     }
 
+    func endedInserts(for key: CacheKey) -> UInt64 {
+        state.values.withLock { values in
+            values.search.keys(for: key).reduce(0) { $0 &+ values.pending.endCount(of: $1) }
+        }
+    }
+
     func outdateEarlier(than entry: CacheEntry, generation: UInt64) {
         state.values.withLock { $0.order.record(entry, sent: generation) }
     }

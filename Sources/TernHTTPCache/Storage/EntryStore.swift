@@ -59,6 +59,9 @@ protocol EntryStore: Sendable {
     /// Returns whether a response of a key is about to be inserted.
     func isInserting(_ key: CacheKey) -> Bool
 
+    /// Returns a number that changes when an insert for a key ends: a look-up before that may not have found its entry.
+    func endedInserts(for key: CacheKey) -> UInt64
+
     /// Records that a response outdates those to earlier requests although it is not stored itself.
     func outdateEarlier(than entry: CacheEntry, generation: UInt64)
 
@@ -97,6 +100,8 @@ extension EntryStore {
     func beginInsert(_ entry: CacheEntry, body: Data?, replacing: [CacheEntry], generation: UInt64) {}
     func endInsert(_ entry: CacheEntry) {}
     func isInserting(_ key: CacheKey) -> Bool { false }
+
+    func endedInserts(for key: CacheKey) -> UInt64 { 0 }
 }
 
 /// Writes the body of one entry in pieces, for one caller. Nothing of it can be read before `commit`.

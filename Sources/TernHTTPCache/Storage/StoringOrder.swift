@@ -62,6 +62,10 @@ struct PendingWrites: Sendable {
 
     private var writes: [CacheKey: [Write]] = [:]
     private var keys: [UInt64: CacheKey] = [:]
+    /// The number of writes that have ended, in buckets of keys.
+    private var ends = [UInt64](repeating: 0, count: bucketCount)
+
+    private static let bucketCount = 64
 
     var isEmpty: Bool { keys.isEmpty }
 
@@ -79,6 +83,7 @@ struct PendingWrites: Sendable {
     /// Ends the write of an entry: it is stored, or given up.
     mutating func end(_ id: UInt64) {
         guard let key = keys.removeValue(forKey: id) else { return }
+        ends[Self.bucket(of: key)] &+= 1
         writes[key]?.removeAll { $0.entry.id == id }
         if writes[key]?.isEmpty == true { writes[key] = nil }
     }
@@ -93,6 +98,11 @@ struct PendingWrites: Sendable {
     func isRemoved(_ id: UInt64) -> Bool {
         keys[id].flatMap { writes[$0] }?.contains { $0.entry.id == id && $0.isRemoved } ?? false
     }
+
+    /// Returns a number that changes when a write of a key ends, and seldom otherwise.
+    func endCount(of key: CacheKey) -> UInt64 { ends[Self.bucket(of: key)] }
+
+    private static func bucket(of key: CacheKey) -> Int { Int(UInt(bitPattern: key.hashValue) % UInt(bucketCount)) }
 
     /// Returns whether a response of a key is being written.
     func contains(_ key: CacheKey) -> Bool { writes[key] != nil }

@@ -84,16 +84,16 @@ struct DecodedBatch<Value: Decodable & Sendable>: Sendable {
     /// Decodes JSON texts with names for errors, off every actor.
     @concurrent
     init(_ texts: [(name: String, json: Data)], configuration: Session.Configuration) async {
-        let decoder = configuration.makeJSONDecoder()
         values.reserveCapacity(texts.count)
         for text in texts {
             do {
-                values.append(try JSONDecoding.decode(Value.self, from: text.json, with: decoder))
+                values.append(try configuration.json.decode(Value.self, from: text.json))
             } catch {
                 let reason = "\(text.name) could not be decoded as \(Value.self): \(DecodingProblem.text(error))"
                 // A server can send its own account of an error in place of a value.
                 let body = text.json.prefix(configuration.errorBodyLimit)
                 failure = NetworkError(.decoding, reason: reason, body: Data(body), underlying: error)
+                    .carrying(configuration.json)
                 return
             }
         }

@@ -79,7 +79,7 @@ extension TransferQueue {
         ///
         /// - Throws: The error of the encoder; a ``TransferQueueError`` of kind `.invalidTransfer` if the value is too large.
         public mutating func setUserData(_ value: some Encodable) throws {
-            let data = try JSONEncoder().encode(value)
+            let data = try TernJSONEncoder().encode(value)
             guard data.count <= Self.mostUserData else {
                 throw TransferQueueError(
                     .invalidTransfer, "the user data has \(data.count) bytes, more than \(Self.mostUserData)")

@@ -319,7 +319,7 @@ extension TransferQueue {
     ) throws(TransferQueueError) -> Value? {
         guard let data = try openStore().userData(id) else { return nil }
         do {
-            return try JSONDecoder().decode(type, from: data)
+            return try TernJSONDecoder().decode(type, from: data)
         } catch {
             throw TransferQueueError(.damaged, "the user data of item \(id) are not of the type \(type)")
         }
@@ -331,9 +331,9 @@ extension TransferQueue {
         if state.hasEnded, let outcome = try store.outcome(id) {
             // `try?`: an outcome that cannot be read is missing, and the state is known without it.
             if state == .finished {
-                result = try? JSONDecoder().decode(Result.self, from: outcome)
+                result = try? TernJSONDecoder().decode(Result.self, from: outcome)
             } else {
-                failure = try? JSONDecoder().decode(Failure.self, from: outcome)  // As above.
+                failure = try? TernJSONDecoder().decode(Failure.self, from: outcome)  // As above.
             }
         }
         return Item(

@@ -72,6 +72,16 @@ struct RecordingValue: Codable, Sendable {
     }
 }
 
+/// A value that knows the thread on which it was decoded.
+struct ThreadValue: Decodable, Sendable {
+    let thread: UInt
+
+    init(from decoder: any Decoder) throws {
+        _ = try decoder.singleValueContainer().decode(Int.self)
+        thread = currentThread()
+    }
+}
+
 /// A sequence of chunks with the older requirement, whose isolation depends on the feature.
 struct OldChunks: AsyncSequence, Sendable {
     let check: Check
@@ -151,6 +161,17 @@ extension Check {
         guard answer == "custom" else { throw Failure(description: "\(place): the stub answered \(answer)") }
     }
 
+    /// Checks that the body of a plain typed call does not occupy the actor of its caller, small as it is.
+    @MainActor func decodeOffTheMainActor() async throws {
+        var configuration = Session.Configuration()
+        configuration.proxies = .none
+        let client = Client(baseURL: server.url, session: Session(configuration: configuration))
+        let main = currentThread()
+        let value: ThreadValue = try await client.get("")
+        guard value.thread != main else { throw Failure(description: "a typed GET was decoded on the main actor") }
+        callbacks.note("typed GET on the main actor", isOnLoop: value.thread == loop)
+    }
+
     /// Checks that readers on the main actor stay there, with and without the feature.
     @MainActor func readOnMainActor(_ session: Session) async throws {
         let client = Client(baseURL: server.url, session: session)
@@ -169,7 +190,9 @@ extension Check {
 enum Isolation {
     static func main() async throws {
         let server = try LoopbackServer { exchange in
-            try exchange.respond(headers: [("Content-Type", "application/json")], body: try exchange.readBody())
+            let body = try exchange.readBody()
+            try exchange.respond(
+                headers: [("Content-Type", "application/json")], body: body.isEmpty ? Array("7".utf8) : body)
         }
         defer { server.stop() }
         let check = Check(loop: await Session.shared.loop(), callbacks: Callbacks(), server: server)
@@ -179,24 +202,24 @@ enum Isolation {
             check.note("destination of the session")
             return nil
         }
-        configuration.makeJSONEncoder = {
-            check.note("makeJSONEncoder")
-            return JSONEncoder()
-        }
-        configuration.makeJSONDecoder = {
+        configuration.json = .foundation {
             check.note("makeJSONDecoder")
             return JSONDecoder()
+        } encoder: {
+            check.note("makeJSONEncoder")
+            return JSONEncoder()
         }
         let session = Session(configuration: configuration)
         try await check.run(session, from: "main")
         try await Task { @MainActor in try await check.run(session, from: "the main actor") }.value
         try await session.checkFromInside(check)
         try await check.readOnMainActor(session)
+        try await check.decodeOffTheMainActor()
 
         let callbacks = check.callbacks.all
         let onLoop = callbacks.filter(\.value).keys.sorted()
         guard onLoop.isEmpty else { throw Failure(description: "on the loop: \(onLoop)") }
-        guard callbacks.count == 14 else {
+        guard callbacks.count == 15 else {
             throw Failure(description: "\(callbacks.count) callbacks: \(callbacks.keys.sorted())")
         }
         print("isolation: \(callbacks.count) callbacks checked")

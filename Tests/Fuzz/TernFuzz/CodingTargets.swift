@@ -8,6 +8,10 @@ extension FuzzTarget {
             name: "json", seeds: { _ in JSONFuzzing.seeds.map { Array($0.utf8) } }, tokens: JSONFuzzing.tokens,
             run: { input, _ in try JSONFuzzing.check(input) }),
         FuzzTarget(
+            name: "json-types", seeds: { _ in TypedJSONFuzzing.seeds.map { Array($0.utf8) } },
+            tokens: JSONFuzzing.tokens,
+            run: { input, choice in try TypedJSONFuzzing.check(input, choice) }),
+        FuzzTarget(
             name: "text", seeds: { _ in TextFuzzing.seeds },
             run: { input, choice in try TextFuzzing.check(Array(input), choice) }),
         FuzzTarget(
@@ -47,21 +51,121 @@ private enum JSONFuzzing {
     static func check(_ input: Data) throws -> String {
         let value: JSONValue
         do {
-            value = try JSONReader.value(of: input)
+            value = try TernJSONDecoder().decode(JSONValue.self, from: input)
         } catch let error as DecodingError {
             guard case .dataCorrupted(let context) = error else { return "rejected" }
             return "rejected \(context.debugDescription.prefix(8))"
         }
-        let again = try JSONReader.value(of: JSONEncoder().encode(value))
+        let again = try TernJSONDecoder().decode(JSONValue.self, from: TernJSONEncoder().encode(value))
         // A double that is whole, such as that of `1e-999`, is written like an integer.
         try require(numbers(again) == numbers(value), "\(again) and not \(value)")
-        // Foundation's decoder takes more texts, and refuses deep parts of other types. Both read a text to the same value.
-        if let other = try? JSONDecoder().decode([JSONValue].self, from: Data("[".utf8) + input + Data("]".utf8)).first
+        // Foundation's decoder takes more texts, and the first of equal keys. Otherwise, both read a text to the same value.
+        if colons(in: input) == members(of: value),
+            let other = try? JSONDecoder().decode([JSONValue].self, from: Data("[".utf8) + input + Data("]".utf8)).first
         {
             // A number that is nearly whole is rounded to an integer there.
             try require(numbers(other) == numbers(value), "\(other) and not \(value)")
         }
         return "accepted \(value.array?.count ?? -1) \(value.object?.count ?? -1)"
+    }
+}
+
+extension JSONFuzzing {
+    /// Returns the number of colons outside of strings: that of the members of a valid text, with equal keys counted each.
+    private static func colons(in input: Data) -> Int {
+        var count = 0
+        var (isInString, isEscaped) = (false, false)
+        for byte in input {
+            if isEscaped {
+                isEscaped = false
+            } else if isInString {
+                isEscaped = byte == UInt8(ascii: "\\")
+                isInString = byte != UInt8(ascii: "\"")
+            } else {
+                isInString = byte == UInt8(ascii: "\"")
+                count += byte == UInt8(ascii: ":") ? 1 : 0
+            }
+        }
+        return count
+    }
+
+    private static func members(of value: JSONValue) -> Int {
+        switch value {
+        case .array(let elements): elements.reduce(0) { $0 + members(of: $1) }
+        case .object(let members): members.reduce(members.count) { $0 + Self.members(of: $1.value) }
+        default: 0
+        }
+    }
+}
+
+/// JSON of a type with many kinds of properties.
+private enum TypedJSONFuzzing {
+    enum Kind: String, Codable, CodingKeyRepresentable, Hashable { case a, b }
+
+    indirect enum Shape: Codable, Equatable {
+        case circle(radius: Double)
+        case group([Shape], name: String?)
+    }
+
+    final class Node: Codable {
+        let name: String
+        let next: Node?
+        let others: [String: [Node]]?
+    }
+
+    struct Record: Codable {
+        var text: String?
+        var flag: Bool?
+        var small: UInt8?
+        var large: Int64?
+        var huge: UInt64?
+        var half: Float?
+        var number: Double?
+        var numbers: [Double]?
+        var pair: [Int?]?
+        var kinds: [Kind: Int]?
+        var indexed: [Int: String]?
+        var shape: Shape?
+        var date: Date?
+        var data: Data?
+        var url: URL?
+        var decimal: Decimal?
+        var id: UUID?
+        var value: JSONValue?
+        var node: Node?
+        var several: [Record]?
+    }
+
+    static let seeds = [
+        #"{"text":"\u00e9","flag":true,"small":255,"large":-9223372036854775808,"huge":18446744073709551615,"half":0.1}"#,
+        #"{"numbers":[1,2.5,-1e300],"pair":[1,null],"kinds":{"a":1,"b":2},"indexed":{"1":"x"},"number":5e-324}"#,
+        #"{"shape":{"group":{"_0":[{"circle":{"radius":1}}],"name":null}},"date":"2026-11-28T22:45:01.5Z"}"#,
+        #"{"data":"AAEC","url":"https://a.example/","decimal":1.25,"id":"6B29FC40-CA47-1067-B31D-00DD010662DA"}"#,
+        #"{"value":{"a":[1]},"node":{"name":"","next":{"name":"x"},"others":{"k":[]}},"several":[{"flag":null},{}]}"#,
+        #"{"text":"a","text":"b","sev\u0065ral":[{}],"number":1e400}"#,
+    ]
+
+    static func check(_ input: Data, _ choice: UInt64) throws -> String {
+        var decoder = TernJSONDecoder()
+        var encoder = TernJSONEncoder()
+        decoder.dateDecodingStrategy = .iso8601
+        encoder.dateEncodingStrategy = .iso8601WithFractionalSeconds
+        if choice.isMultiple(of: 2) { decoder.keyDecodingStrategy = .convertFromSnakeCase }
+        if choice.isMultiple(of: 3) { encoder.outputFormatting = [.sortedKeys, .prettyPrinted] }
+        let record: Record
+        do {
+            record = try decoder.decode(Record.self, from: input)
+        } catch {
+            try require(error is DecodingError, "\(error)")
+            return "rejected"
+        }
+        // A date outside of the years 1 to 9999 cannot be written.
+        guard let text = try? encoder.encode(record) else { return "accepted" }
+        decoder.keyDecodingStrategy = .useDefaultKeys
+        let again = try encoder.encode(decoder.decode(Record.self, from: text))
+        let values = try [text, again].map { try decoder.decode(JSONValue.self, from: $0) }
+        try require(values[0] == values[1], "\(String(decoding: again, as: UTF8.self)) and not \(record)")
+        return "accepted \(text.count / 16)"
     }
 }
 

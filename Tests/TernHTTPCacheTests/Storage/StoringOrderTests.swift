@@ -177,6 +177,22 @@ struct StoringOrderTests {
         }
     }
 
+    /// A large response is hidden while it is written. A look-up that it was hidden from is repeated, also if the write has ended
+    /// when the look-up comes back.
+    @Test func theEndOfAWriteIsNoticedAfterTheLookUp() {
+        var pending = PendingWrites()
+        let key = CacheKey.path("a")
+        let entry = CacheEntry.whole(1, key, count: 4)
+        pending.begin(entry, body: nil, replacing: [], sent: 1)
+        let before = pending.endCount(of: key)
+        #expect(pending.applied(to: [entry], of: key) { _, _ in true }.isEmpty && pending.contains(key))
+        pending.end(1)
+        #expect(!pending.contains(key) && pending.endCount(of: key) != before)
+        let after = pending.endCount(of: key)
+        pending.end(1)
+        #expect(pending.endCount(of: key) == after)
+    }
+
     @Test func theWaitForWritesEndsAtTheLimitOfTheRequest() async throws {
         let state = CacheState()
         let number = state.beginWrite()

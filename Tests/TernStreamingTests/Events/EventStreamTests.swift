@@ -354,7 +354,7 @@ struct EventStreamTests {
 
     @Test func valueThatCannotBeDecodedIsAnErrorAfterThoseBefore() async throws {
         try await withEventServer { exchange in
-            try exchange.writeEvents([.event(#"{"text":"a"}"#), .event(#"{"secret":"b"}"#, type: "delta")])
+            try exchange.writeEvents([.event(#"{"text":"a"}"#), .event(#"{"no":"secret"}"#, type: "delta")])
             try exchange.waitForClientToClose()
         } test: { (_, client) async throws in
             var values: [Delta] = []
@@ -363,10 +363,11 @@ struct EventStreamTests {
             }
             #expect(error.kind == .decoding && values == [Delta(text: "a")])
             // The bytes that the server sent in place of a value.
-            #expect(error.body == Data(#"{"secret":"b"}"#.utf8) && !"\(error)".contains("secret"))
+            #expect(error.body == Data(#"{"no":"secret"}"#.utf8) && !"\(error)".contains("secret"))
             #expect(
                 error.reason
-                    == "the event of type delta with 14 bytes of data could not be decoded as Delta: no value for 'text'"
+                    == "the event of type delta with 15 bytes of data could not be decoded as Delta: no value for 'text', "
+                    + "at offset 0 (line 1, column 1), in ▸{\"no\": string}◂"
             )
         }
     }

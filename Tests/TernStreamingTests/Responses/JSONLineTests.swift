@@ -68,7 +68,8 @@ struct JSONLineTests {
         #expect(result.rows == [Row(id: 1)] && result.error?.kind == .decoding)
         #expect(
             result.error?.reason
-                == "line 3 of the response (8 bytes) could not be decoded as Row: no value for 'id'")
+                == "line 3 of the response (8 bytes) could not be decoded as Row: no value for 'id', at offset 0 (line 1, "
+                + "column 1), in ▸{\"no\": number}◂")
     }
 
     @Test func bytesThatAreNoTextAreAnErrorOfTheirLine() async throws {

@@ -31,6 +31,43 @@ import Foundation
         }
     }
 
+    @Test func theErrorOfTernsDecoderHasItsPlace() {
+        struct User: Decodable { let login: String }
+        let coding = JSONCoding()
+        let body = Data(#"[{"login":"secret"},{"login":31337,"x":{}}]"#.utf8)
+        do {
+            _ = try coding.decode([User].self, from: body)
+        } catch {
+            let text = DecodingProblem.text(error)
+            #expect(
+                text
+                    == "not a String at '1.login', at offset 29 (line 1, column 30), in {\"login\": ▸number◂, \"x\": {…}}"
+            )
+        }
+        do {
+            _ = try coding.decode([User].self, from: Data("[{\n\"a\" 1}]".utf8))
+        } catch {
+            let text = DecodingProblem.text(error)
+            #expect(
+                text.hasPrefix("the text is not valid JSON: expected ':' after a key at 'the top level', at offset"),
+                "\(text)")
+        }
+    }
+
+    @Test(arguments: [
+        ("1 x", "other text follows the value"), ("[1,]", "a comma is followed by no value"), ("", "the text is empty"),
+        ("[01]", "a number begins with a zero"), ("tru", "expected true, false or null"),
+    ])
+    func eachErrorOfSyntaxIsASentence(body: String, problem: String) {
+        do {
+            _ = try JSONCoding().decode(JSONValue.self, from: Data(body.utf8))
+        } catch {
+            let text = DecodingProblem.text(error)
+            #expect(
+                text.hasPrefix("the text is not valid JSON: \(problem) at 'the top level', at offset"), "\(text)")
+        }
+    }
+
     @Test func aSentenceStaysWhole() {
         #expect(text("[", as: [Int].self).hasSuffix("at 'the top level'"))
         #expect(text(#"{"a":1}"#, as: [String: String].self) == "not a String at 'a'")

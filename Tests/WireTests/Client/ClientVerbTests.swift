@@ -137,18 +137,10 @@ struct ClientVerbTests {
         struct Dated: Codable, Sendable, Equatable { var createdAt: Date }
         // The example of Documentation/Requests.md.
         let configuration = Session.Configuration.test { configuration in
-            configuration.makeJSONDecoder = {
-                let decoder = JSONDecoder()
-                decoder.keyDecodingStrategy = .convertFromSnakeCase
-                decoder.dateDecodingStrategy = .iso8601
-                return decoder
-            }
-            configuration.makeJSONEncoder = {
-                let encoder = JSONEncoder()
-                encoder.keyEncodingStrategy = .convertToSnakeCase
-                encoder.dateEncodingStrategy = .iso8601
-                return encoder
-            }
+            configuration.json.decoder.keyDecodingStrategy = .convertFromSnakeCase
+            configuration.json.decoder.dateDecodingStrategy = .iso8601
+            configuration.json.encoder.keyEncodingStrategy = .convertToSnakeCase
+            configuration.json.encoder.dateEncodingStrategy = .iso8601
         }
         try await withServer(configuration: configuration) { exchange in
             let isJSON = exchange.request["Content-Type"] == "application/json"

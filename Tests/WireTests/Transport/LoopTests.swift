@@ -112,13 +112,12 @@ struct LoopTests {
         }
         defer { server.stop() }
         var configuration = Session.Configuration.test()
-        configuration.makeJSONEncoder = {
-            callbacks.note("makeJSONEncoder")
-            return JSONEncoder()
-        }
-        configuration.makeJSONDecoder = {
+        configuration.json = .foundation {
             callbacks.note("makeJSONDecoder")
             return JSONDecoder()
+        } encoder: {
+            callbacks.note("makeJSONEncoder")
+            return JSONEncoder()
         }
         configuration.destination = { _, _ in
             callbacks.note("destination of the session")

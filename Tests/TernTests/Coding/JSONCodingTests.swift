@@ -4,9 +4,11 @@ import Testing
 
 @testable import Tern
 
-@Suite("JSONReader", .timeLimit(.minutes(1)))
-struct JSONReaderTests {
-    private func value(_ text: String) throws -> JSONValue { try JSONReader.value(of: Data(text.utf8)) }
+@Suite("JSONValue: reading", .timeLimit(.minutes(1)))
+struct JSONValueReadingTests {
+    private func value(_ text: String) throws -> JSONValue {
+        try JSONCoding().decode(JSONValue.self, from: Data(text.utf8))
+    }
 
     // MARK: Syntax
 
@@ -48,7 +50,7 @@ struct JSONReaderTests {
             ("\"\\ud83d\\ude00x\"", "\u{1F600}x"), ("\"\u{7F}\u{E9}\u{10FFFF}\"", "\u{7F}\u{E9}\u{10FFFF}"),
             ("[1,[2,[3]],{\"a\":[4]}]", [1, [2, [3]], ["a": [4]]]),
             ("{\"a\":{\"b\":{}},\"c\":[{}]}", ["a": ["b": [:]], "c": [[:]]]),
-            ("{\"a\":1,\"a\":2}", ["a": 1]), ("{\"\":0}", ["": 0]), ("\u{FEFF}1", 1),
+            ("{\"a\":1,\"a\":2}", ["a": 2]), ("{\"\":0}", ["": 0]), ("\u{FEFF}1", 1),
         ]
         for (text, expected) in texts { #expect(try value(text) == expected, "\(text)") }
     }
@@ -58,7 +60,9 @@ struct JSONReaderTests {
             [0xFF], [0xC3, 0x28], [0xED, 0xA0, 0x80], [0xC0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE9],
         ] {
             for text in [[0x22] + bytes + [0x22], [0x5B] + bytes + [0x5D], [0x22, 0x5C, 0x6E] + bytes + [0x22]] {
-                #expect(throws: DecodingError.self, "\(text)") { try JSONReader.value(of: Data(text)) }
+                #expect(throws: DecodingError.self, "\(text)") {
+                    try JSONCoding().decode(JSONValue.self, from: Data(text))
+                }
             }
         }
     }
@@ -68,11 +72,11 @@ struct JSONReaderTests {
     ])
     func wideEncodingsAreRead(encoding: String.Encoding) throws {
         let data = try #require("{\"\u{E9}\":[1,\"\u{1F600}\"]}".data(using: encoding))
-        #expect(try JSONReader.value(of: data) == ["\u{E9}": [1, "\u{1F600}"]])
+        #expect(try JSONCoding().decode(JSONValue.self, from: data) == ["\u{E9}": [1, "\u{1F600}"]])
     }
 
     @Test func aSliceIsRead() throws {
-        #expect(try JSONReader.value(of: Data("xx[1]".utf8).dropFirst(2)) == [1])
+        #expect(try JSONCoding().decode(JSONValue.self, from: Data("xx[1]".utf8).dropFirst(2)) == [1])
     }
 
     // MARK: Cost
@@ -116,7 +120,7 @@ struct JSONReaderTests {
             }
         }
         await task.value
-        #expect(throws: DecodingLimit.Passed.self) { try DecodingLimit.$deadline.withValue(1) { try value(text) } }
+        #expect(throws: DecodingLimit.Passed.self) { try DecodingLimit.withDeadline(1) { try value(text) } }
     }
 
     // MARK: Beside Foundation's decoder
@@ -161,7 +165,7 @@ struct JSONReaderTests {
             #expect(part == expected, "\(text)")
             var damaged = Array(text.utf8)
             damaged[Int(writer.next() % UInt64(damaged.count))] = UInt8(truncatingIfNeeded: writer.next() % 128)
-            let other = try? JSONReader.value(of: Data(damaged))
+            let other = try? JSONCoding().decode(JSONValue.self, from: Data(damaged))
             // Foundation's decoder takes a comma before the end of an array or object, and more.
             guard let other else { continue }
             let reference = try JSONDecoder().decode(Reference.self, from: Data(damaged)).value
@@ -210,8 +214,8 @@ struct JSONReaderTests {
     }
 }
 
-@Suite("JSONDecoding", .timeLimit(.minutes(1)))
-struct JSONDecodingTests {
+@Suite("JSONCoding", .timeLimit(.minutes(1)))
+struct JSONCodingTests {
     private struct Part: Decodable {
         var part: JSONValue
     }
@@ -243,14 +247,16 @@ struct JSONDecodingTests {
 
     /// A decoder with other rules reads what they say.
     @Test func otherRulesOfSyntaxAreKept() throws {
-        let decoder = JSONDecoder()
-        decoder.allowsJSON5 = true
-        #expect(try JSONDecoding.decode(JSONValue.self, from: Data("{a: 'b'}".utf8), with: decoder) == ["a": "b"])
-        #expect(throws: DecodingError.self) {
-            try JSONDecoding.decode(JSONValue.self, from: Data("{a: 'b'}".utf8), with: JSONDecoder())
+        let coding = JSONCoding.foundation {
+            let decoder = JSONDecoder()
+            decoder.allowsJSON5 = true
+            decoder.keyDecodingStrategy = .convertFromSnakeCase
+            return decoder
         }
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        let part = try decoder.decode(Part.self, from: Data("{part: {a_b: {c_d: 1}}}".utf8)).part
+        let text = Data("{a: 'b'}".utf8)
+        #expect(try coding.decode(JSONValue.self, from: text) == ["a": "b"])
+        #expect(throws: DecodingError.self) { try JSONCoding().decode(JSONValue.self, from: text) }
+        let part = try coding.decode(Part.self, from: Data("{part: {a_b: {c_d: 1}}}".utf8)).part
         #expect(part == ["a_b": ["c_d": 1]])
     }
 
