@@ -58,7 +58,7 @@ final class TypedContainerMaker<Container>: ContainerMaker {
 struct KeyTypeSlot {
     @safe
     struct Container {
-        /// Of a class, and not `AnyObject`: `isKnownUniquelyReferenced` would count a copy that the compiler makes.
+        /// Takes a class, and not `AnyObject`: `isKnownUniquelyReferenced` would count a copy that the compiler makes.
         var box: ContainerBox
         let state: UnsafeMutablePointer<KeyedState>
 
@@ -112,7 +112,7 @@ struct KeyTypeSlot {
         return nil
     }
 
-    /// Whether no container is in use.
+    /// A Boolean value that indicates whether no container is in use.
     func containersAreFree() -> Bool {
         for index in 0..<containers.count {
             if unsafe !isKnownUniquelyReferenced(&containers.elements[index].box) { return false }
@@ -254,7 +254,7 @@ extension DecodingCore {
         unsafe state.pointee.cursor = state.pointee.end
     }
 
-    /// Whether no container is in use.
+    /// A Boolean value that indicates whether no container is in use.
     var containersAreFree: Bool {
         var areFree = true
         visitUsedKeyTypes { if !$0.containersAreFree() { areFree = false } }

@@ -17,8 +17,8 @@ public import Foundation
 /// - Numbers are written in the shortest form that reads back as the same value. A `Float16` is written by its own precision.
 /// - Arrays and objects can nest 512 levels deep. Values that encode each other without an end are an error, at 512 calls of
 ///   `encode(to:)` within each other or 320 KiB of stack (about 100 calls in a debug build).
-/// - A type may use its containers in any order, keep them, and ask for the same one several times. What Foundation stops the
-///   process for (two values at one place, for example) is an `EncodingError`.
+/// - A type may use its containers in any order, keep them, and ask for the same one several times. A misuse for which
+///   Foundation stops the process, such as two values at one place, is an `EncodingError`.
 /// - A long encoding looks every 64 KiB whether the current task is cancelled, and throws `CancellationError`.
 ///
 /// An encoder is a value, and can be used by several tasks at the same time.
@@ -40,7 +40,7 @@ public struct TernJSONEncoder: Sendable {
     /// Creates an encoder with the default settings.
     public init() {}
 
-    /// Whether all settings except for the layout are the default ones.
+    /// A Boolean value that indicates whether all settings except for the layout are the default ones.
     var hasDefaultStrategies: Bool {
         guard case .deferredToDate = dateEncodingStrategy, case .base64 = dataEncodingStrategy,
             case .useDefaultKeys = keyEncodingStrategy, case .throw = nonConformingFloatEncodingStrategy

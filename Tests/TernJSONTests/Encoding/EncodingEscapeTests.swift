@@ -2,7 +2,7 @@ import Foundation
 import TernJSON
 import Testing
 
-/// What types do with encoders and containers that were not made for it: keep them, catch errors, and write late.
+/// Types that keep encoders and containers, catch errors, and write late.
 @Suite("JSON encoding: containers that live on, and caught errors", .timeLimit(.minutes(1)))
 struct EncodingEscapeTests {
     private enum Key: String, CodingKey { case a, b, c }

@@ -17,7 +17,7 @@ struct EncodingMistakeTests {
     private func throwing(_ container: Bool = true) -> Closure {
         Closure { encoder in
             if container {
-                var container = encoder.container(keyedBy: Letter.self)
+                var container = encoder.container(keyedBy: ShortKey.self)
                 try container.encode(1, forKey: .a)
             }
             throw Failing()
@@ -77,7 +77,7 @@ struct EncodingMistakeTests {
             })
         encoders.expectSameError(
             Closure { encoder in
-                var container = encoder.container(keyedBy: Letter.self)
+                var container = encoder.container(keyedBy: ShortKey.self)
                 try Point(x: .nan, y: 0).encode(to: container.superEncoder(forKey: .b))
             })
         encoders.expectSameError(Holder(value: Wrapped(percent: 1, point: Point(x: .nan, y: 1))))
@@ -87,7 +87,7 @@ struct EncodingMistakeTests {
         }
         snake.expectSameError(
             Closure { encoder in
-                var container = encoder.container(keyedBy: Letter.self)
+                var container = encoder.container(keyedBy: ShortKey.self)
                 try container.encode(Point(x: .nan, y: 0), forKey: .userName)
             })
     }
@@ -105,7 +105,7 @@ struct EncodingMistakeTests {
         expect(Shape.circle(radius: .nan), "circle.radius")
         expect(
             Closure { encoder in
-                var container = encoder.container(keyedBy: Letter.self)
+                var container = encoder.container(keyedBy: ShortKey.self)
                 var nested = container.nestedContainer(keyedBy: AnyKey.self, forKey: .userName)
                 try nested.encode(1, forKey: "x")
                 try container.encode(2, forKey: .a)
@@ -124,7 +124,7 @@ struct EncodingMistakeTests {
         var paths: [String] = []
         let probe = Closure { encoder in
             paths.append(path(encoder.codingPath))
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             paths.append(path(container.codingPath))
             paths.append(path(container.nestedUnkeyedContainer(forKey: .b).codingPath))
             let early = container.superEncoder(forKey: .d)
@@ -148,14 +148,14 @@ struct EncodingMistakeTests {
         // Foundation stops the process for each of these.
         expect(
             Closure { encoder in
-                _ = encoder.container(keyedBy: Letter.self)
+                _ = encoder.container(keyedBy: ShortKey.self)
                 _ = encoder.unkeyedContainer()
             })
         expect(
             Closure { encoder in
                 var container = encoder.unkeyedContainer()
                 try container.encode(1)
-                var object = encoder.container(keyedBy: Letter.self)
+                var object = encoder.container(keyedBy: ShortKey.self)
                 try object.encode(1, forKey: .a)
             })
         expect(
@@ -168,7 +168,7 @@ struct EncodingMistakeTests {
             Closure { encoder in
                 var container = encoder.singleValueContainer()
                 try container.encode("x")
-                _ = encoder.container(keyedBy: Letter.self)
+                _ = encoder.container(keyedBy: ShortKey.self)
             })
         expect(
             Closure { encoder in
@@ -184,7 +184,7 @@ struct EncodingMistakeTests {
             })
         expect(
             Closure { encoder in
-                var container = encoder.container(keyedBy: Letter.self)
+                var container = encoder.container(keyedBy: ShortKey.self)
                 try container.encode(1, forKey: .a)
                 var single = encoder.singleValueContainer()
                 try single.encode(1)
@@ -192,10 +192,10 @@ struct EncodingMistakeTests {
         // Also if a type catches the error.
         expect([
             Closure { encoder in
-                _ = encoder.container(keyedBy: Letter.self)
+                _ = encoder.container(keyedBy: ShortKey.self)
                 var list = encoder.unkeyedContainer()
                 try? list.encode(1)
-                _ = list.nestedContainer(keyedBy: Letter.self).codingPath
+                _ = list.nestedContainer(keyedBy: ShortKey.self).codingPath
                 _ = list.nestedUnkeyedContainer().count
                 try? Point().encode(to: list.superEncoder())
             }
@@ -209,32 +209,32 @@ struct EncodingMistakeTests {
         }
         #expect(
             try text { encoder in
-                var container = encoder.container(keyedBy: Letter.self)
+                var container = encoder.container(keyedBy: ShortKey.self)
                 try container.encode(1, forKey: .a)
                 var nested = container.nestedUnkeyedContainer(forKey: .a)
                 try nested.encode(2)
             } == #"{"a":[2]}"#)
         #expect(
             try text { encoder in
-                var container = encoder.container(keyedBy: Letter.self)
+                var container = encoder.container(keyedBy: ShortKey.self)
                 var list = container.nestedUnkeyedContainer(forKey: .a)
                 try list.encode(1)
-                var object = container.nestedContainer(keyedBy: Letter.self, forKey: .a)
+                var object = container.nestedContainer(keyedBy: ShortKey.self, forKey: .a)
                 try object.encode(2, forKey: .b)
                 try list.encode(3)
             } == #"{"a":{"b":2}}"#)
         #expect(
             try text { encoder in
-                var container = encoder.container(keyedBy: Letter.self)
+                var container = encoder.container(keyedBy: ShortKey.self)
                 _ = try? container.encode(throwing(), forKey: .a)
                 try container.encode(2, forKey: .b)
             } == #"{"b":2}"#)
     }
 
-    @Test func whatEscapesIsHarmless() throws {
+    @Test func anEscapedEncoderIsHarmless() throws {
         final class Store {
             var encoders: [any Encoder] = []
-            var objects: [KeyedEncodingContainer<Letter>] = []
+            var objects: [KeyedEncodingContainer<ShortKey>] = []
             var arrays: [any UnkeyedEncodingContainer] = []
             var singles: [any SingleValueEncodingContainer] = []
         }
@@ -242,12 +242,12 @@ struct EncodingMistakeTests {
         for round in 0..<50 {
             let value = Closure { encoder in
                 store.encoders.append(encoder)
-                var container = encoder.container(keyedBy: Letter.self)
+                var container = encoder.container(keyedBy: ShortKey.self)
                 store.objects.append(container)
                 var list = container.nestedUnkeyedContainer(forKey: .a)
                 try list.encode(1)
                 store.arrays.append(list)
-                store.objects.append(list.nestedContainer(keyedBy: Letter.self))
+                store.objects.append(list.nestedContainer(keyedBy: ShortKey.self))
                 let other = container.superEncoder(forKey: .b)
                 store.encoders.append(other)
                 store.singles.append(other.singleValueContainer())
@@ -262,7 +262,7 @@ struct EncodingMistakeTests {
             for index in store.objects.indices {
                 #expect(throws: (any Error).self) { try store.objects[index].encode(1, forKey: .c) }
                 _ = store.objects[index].codingPath
-                _ = store.objects[index].nestedContainer(keyedBy: Letter.self, forKey: .c)
+                _ = store.objects[index].nestedContainer(keyedBy: ShortKey.self, forKey: .c)
                 _ = store.objects[index].superEncoder()
             }
             for index in store.arrays.indices {
@@ -283,9 +283,9 @@ struct EncodingMistakeTests {
     }
 
     @Test func aContainerThatOutlivesItsValueIsStillWritten() throws {
-        var kept: KeyedEncodingContainer<Letter>?
+        var kept: KeyedEncodingContainer<ShortKey>?
         let first = Closure { encoder in
-            kept = encoder.container(keyedBy: Letter.self)
+            kept = encoder.container(keyedBy: ShortKey.self)
             try kept?.encode(1, forKey: .a)
         }
         let second = Closure { encoder in
@@ -317,7 +317,7 @@ struct EncodingMistakeTests {
 
     private struct Table: Encodable {
         func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(["k": [self]], forKey: .a)
         }
     }

@@ -18,7 +18,7 @@ struct EncodingOrderTests {
 
     @Test func aNestedContainerIsWrittenAfterItsParent() throws {
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             var nested = container.nestedContainer(keyedBy: AnyKey.self, forKey: .a)
             try nested.encode(1, forKey: "one")
             try container.encode("parent", forKey: .b)
@@ -39,7 +39,7 @@ struct EncodingOrderTests {
 
     @Test func twoNestedContainersAlternate() throws {
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             var first = container.nestedUnkeyedContainer(forKey: .a)
             var second = container.nestedContainer(keyedBy: AnyKey.self, forKey: .b)
             for index in 0..<20 {
@@ -60,15 +60,15 @@ struct EncodingOrderTests {
 
     @Test func lateContainersHaveLateContainers() throws {
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
-            var middle = container.nestedContainer(keyedBy: Letter.self, forKey: .a)
+            var container = encoder.container(keyedBy: ShortKey.self)
+            var middle = container.nestedContainer(keyedBy: ShortKey.self, forKey: .a)
             var inner = middle.nestedUnkeyedContainer(forKey: .a)
             try inner.encode(0)
             try container.encode(1, forKey: .b)
             try inner.encode(1)
             try middle.encode(2, forKey: .b)
             try inner.encode(2)
-            var late = middle.nestedContainer(keyedBy: Letter.self, forKey: .c)
+            var late = middle.nestedContainer(keyedBy: ShortKey.self, forKey: .c)
             try middle.encode(3, forKey: .d)
             try late.encode(4, forKey: .a)
             try inner.encode(3)
@@ -79,14 +79,14 @@ struct EncodingOrderTests {
 
     @Test func superEncodersInAnyOrder() throws {
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(1, forKey: .a)
             try Point().encode(to: container.superEncoder())
             try Point().encode(to: container.superEncoder(forKey: .b))
             try container.encode(2, forKey: .c)
         }
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             let early = container.superEncoder()
             let other = container.superEncoder(forKey: .b)
             try container.encode(1, forKey: .a)
@@ -94,7 +94,7 @@ struct EncodingOrderTests {
             try Point().encode(to: early)
         }
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             let early = container.superEncoder(forKey: .d)
             try container.encode(1, forKey: .a)
             var single = early.singleValueContainer()
@@ -102,7 +102,7 @@ struct EncodingOrderTests {
         }
         // An encoder that is not used is an empty object.
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             _ = container.superEncoder()
             try container.encode(1, forKey: .a)
         }
@@ -116,7 +116,7 @@ struct EncodingOrderTests {
 
     @Test func containersOfOneKindAreOne() throws {
         try expectSameText { encoder in
-            var first = encoder.container(keyedBy: Letter.self)
+            var first = encoder.container(keyedBy: ShortKey.self)
             try first.encode(1, forKey: .a)
             var second = encoder.container(keyedBy: AnyKey.self)
             try second.encode(2, forKey: "x")
@@ -132,10 +132,10 @@ struct EncodingOrderTests {
             #expect(second.count == 3)
         }
         try expectSameText { encoder in
-            var first = encoder.container(keyedBy: Letter.self)
-            var nested = first.nestedContainer(keyedBy: Letter.self, forKey: .a)
+            var first = encoder.container(keyedBy: ShortKey.self)
+            var nested = first.nestedContainer(keyedBy: ShortKey.self, forKey: .a)
             try nested.encode(1, forKey: .a)
-            var second = encoder.container(keyedBy: Letter.self)
+            var second = encoder.container(keyedBy: ShortKey.self)
             try second.encode(2, forKey: .b)
             try nested.encode(3, forKey: .c)
         }
@@ -143,7 +143,7 @@ struct EncodingOrderTests {
 
     @Test func nestedContainersOfOneKeyAreOne() throws {
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             for index in 0..<30 {
                 var nested = container.nestedContainer(keyedBy: AnyKey.self, forKey: index % 2 == 0 ? .a : .b)
                 try nested.encode(index, forKey: AnyKey(intValue: index))
@@ -157,7 +157,7 @@ struct EncodingOrderTests {
             }
         }
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(["x": 1], forKey: .a)
             var nested = container.nestedContainer(keyedBy: AnyKey.self, forKey: .a)
             try nested.encode(2, forKey: "y")
@@ -167,7 +167,7 @@ struct EncodingOrderTests {
     @Test func aValueAddsToTheOnesBefore() throws {
         try expectSameText { encoder in
             try Point().encode(to: encoder)
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(1, forKey: .a)
         }
         try expectSameText { encoder in
@@ -177,7 +177,7 @@ struct EncodingOrderTests {
         try expectSameText { encoder in
             var single = encoder.singleValueContainer()
             try single.encode(Point())
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(1, forKey: .a)
         }
         try expectSameText { encoder in
@@ -189,7 +189,7 @@ struct EncodingOrderTests {
 
     @Test func theLastValueOfAKeyCounts() throws {
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             for round in 0..<3 {
                 try container.encode(round, forKey: .a)
                 try container.encode([round], forKey: .b)
@@ -201,7 +201,7 @@ struct EncodingOrderTests {
             for round in 0..<300 { try container.encode(round, forKey: AnyKey(intValue: round % 100)) }
         }
         let value = Closure { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(1, forKey: .a)
             try container.encode(2, forKey: .b)
             try container.encode("last", forKey: .a)
@@ -211,7 +211,7 @@ struct EncodingOrderTests {
 
     @Test func aValueThatThrowsLeavesNothing() throws {
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(1, forKey: .a)
             #expect(throws: EncodingError.self) { try container.encode(Double.nan, forKey: .b) }
             #expect(throws: EncodingError.self) { try container.encode([Point(x: 0, y: .nan)], forKey: .c) }
@@ -228,7 +228,7 @@ struct EncodingOrderTests {
 
     @Test func anEmptyValueIsAnObject() throws {
         try expectSameText { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(Closure { _ in }, forKey: .a)
             try container.encode([Closure { _ in }, Closure { _ in }], forKey: .b)
             var single = container.superEncoder(forKey: .c).singleValueContainer()
@@ -238,14 +238,14 @@ struct EncodingOrderTests {
 
     @Test func aChildMayWriteToItsParent() throws {
         let value = Closure { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             var list = container.nestedUnkeyedContainer(forKey: .b)
             var parent = container
             try container.encode(
                 Closure { inner in
                     try parent.encode(1, forKey: .c)
                     try list.encode(5)
-                    var late = inner.container(keyedBy: Letter.self)
+                    var late = inner.container(keyedBy: ShortKey.self)
                     try late.encode(2, forKey: .d)
                     try parent.encode(3, forKey: .a)
                 }, forKey: .userName)

@@ -201,7 +201,7 @@ struct EncodingShapeTests {
 
     @Test func anEncoderIsUsedWithinAnother() throws {
         let value = Closure { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(1, forKey: .a)
             try container.encode(
                 String(decoding: try TernJSONEncoder().encode([Primitives()]), as: UTF8.self), forKey: .b)

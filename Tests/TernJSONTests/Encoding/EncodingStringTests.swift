@@ -51,7 +51,7 @@ struct EncodingStringTests {
 
     @Test func keysWithSlashesFollowTheSetting() throws {
         let value = Closure { encoder in
-            var container = encoder.container(keyedBy: Letter.self)
+            var container = encoder.container(keyedBy: ShortKey.self)
             try container.encode(1, forKey: .slash)
             try container.encode([1], forKey: .dash)
             try container.encode(Point(), forKey: .a)

@@ -90,7 +90,7 @@ struct AnyKey: CodingKey, ExpressibleByStringLiteral {
 }
 
 /// A key of one byte.
-enum Letter: String, CodingKey {
+enum ShortKey: String, CodingKey {
     case a, b, c, d
     case dash = "a-b"
     case slash = "a/b"

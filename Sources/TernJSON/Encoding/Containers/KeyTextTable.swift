@@ -133,7 +133,7 @@ struct KeyTextTable {
 struct KeyedContainerRecord {
     let place: KeyedPlace
     let state: UnsafeMutablePointer<KeyedPlace.State>
-    /// Whether it is in the list of containers that this encoding uses.
+    /// A Boolean value that indicates whether it is in the list of containers that this encoding uses.
     var isInUse = false
 }
 

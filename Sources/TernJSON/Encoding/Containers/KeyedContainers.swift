@@ -54,7 +54,7 @@ extension JSONTextWriter {
     }
 }
 
-/// Whether a `KeyedEncodingContainer` is one reference to an object, which the standard library does not promise. If it once is
+/// A Boolean value that indicates whether a `KeyedEncodingContainer` is one reference to an object, which the standard library does not promise. If it once is
 /// not, containers are not used again.
 private enum KeyedContainerLayout {
     static let isReference: Bool = {

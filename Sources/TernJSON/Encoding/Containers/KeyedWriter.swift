@@ -7,7 +7,7 @@ final class KeyedPlace {
         let table: UnsafeMutablePointer<KeyTextTable>
         /// The storage, if it has no reference to the container, so that the container must keep it.
         var owner: EncodingStorage?
-        /// Whether keys are looked up in the table. Not for a function that converts them, whose result depends on the path.
+        /// A Boolean value that indicates whether keys are looked up in the table. Not for a function that converts them, whose result depends on the path.
         var usesTable = true
     }
 

@@ -41,7 +41,7 @@ struct ValueEncoder: Encoder, SingleValueEncodingContainer {
         unsafe writer.depth > index && writer.openValue(index).pointee.start == start
     }
 
-    /// What was written of the value. The value is open.
+    /// The kind of what was written of the value. The value is open.
     @inline(__always) private var kind: OpenValue.Kind { unsafe writer.openValue(index).pointee.kind }
 
     @inline(__always) private var isEmpty: Bool { writer.count == start && isOpen && kind == .undecided }

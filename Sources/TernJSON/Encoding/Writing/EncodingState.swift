@@ -31,9 +31,9 @@ struct EncodingState {
     var seen: UnsafeMutablePointer<UInt64>
     /// For each open value, the key under which a member is written, if it is not one of a key table.
     var keys: UnsafeMutablePointer<(any CodingKey)?>
-    /// Whether there is any of these keys.
+    /// A Boolean value that indicates whether there is any of these keys.
     var hasKeys = false
-    /// Whether the storage has late texts or indexes.
+    /// A Boolean value that indicates whether the storage has late texts or indexes.
     var hasLate = false
     /// The number of elements that an array had before it was reopened.
     var earlierElements = 0
@@ -52,7 +52,7 @@ struct EncodingState {
 /// A value that is being written.
 @safe
 struct OpenValue {
-    /// What was written of the value. The raw values are the lower bits of ``OpenValue/id``.
+    /// The kind of what was written of the value. The raw values are the lower bits of ``OpenValue/id``.
     enum Kind: Int {
         /// Nothing, or a whole value.
         case undecided = 0
@@ -88,13 +88,13 @@ struct OpenValue {
 struct EncodingContext {
     var options = TernJSONEncoder()
     var formatting: TernJSONEncoder.OutputFormatting = []
-    /// Whether the options are all of an encoder that has no settings, except for its formatting.
+    /// A Boolean value that indicates whether the options are all of an encoder that has no settings, except for its formatting.
     var hasDefaultOptions = true
     /// For each byte, its text with escapes: see ``EncodingState/escapes``.
     let escapes = unsafe EscapeTable.make()
     /// The storage for the text in its final form.
     var output: EncodingStorage?
-    /// Whether a name depends on its key only. Not with a function that converts keys, which gets the whole path.
+    /// A Boolean value that indicates whether a name depends on its key only. Not with a function that converts keys, which gets the whole path.
     var usesKeyTables = true
     /// The number of `encode(to:)` that are running.
     var calls = 0

@@ -141,7 +141,7 @@ final class EncodingStorage {
         }
         unsafe context.pointee.calls = 0
         unsafe context.pointee.mayHaveDuplicates = false
-        // What has escaped meets this error; a text that is used again does not have it.
+        // Containers that have escaped meet this error; a text that is used again does not have it.
         unsafe context.pointee.hasFailed = !isUnused
         unsafe context.pointee.failure = isUnused ? nil : Self.lateUse
         return isUnused

@@ -178,7 +178,7 @@ struct ContainerPlace {
     /// A place where nothing can be written, because the container could not be made. Writing throws.
     static func nowhere(_ writer: JSONTextWriter) -> ContainerPlace { ContainerPlace(writer, index: .max - 1, id: -1) }
 
-    /// Whether the container is the innermost value, so that something can be appended.
+    /// A Boolean value that indicates whether the container is the innermost value, so that something can be appended.
     @inline(__always) var isInnermost: Bool {
         unsafe writer.depth == index &+ 1 && writer.openValue(index).pointee.id == id
     }

@@ -164,7 +164,7 @@ extension JSONTextWriter {
         try checkFailure()
     }
 
-    /// Whether the text has to be put together: late values, duplicate names, sorted names.
+    /// A Boolean value that indicates whether the text has to be put together: late values, duplicate names, sorted names.
     var needsArrangement: Bool {
         unsafe state.pointee.context.pointee.mayHaveDuplicates || !state.pointee.context.pointee.lateStorages.isEmpty
             || state.pointee.context.pointee.formatting.contains(.sortedKeys)

@@ -5,7 +5,7 @@ extension EncodingStorage {
     ///
     /// - Parameters:
     ///   - start: The place of a value that is closed.
-    ///   - kind: What is written: members, elements, or a value if nothing was written.
+    ///   - kind: The kind of what is written: members, elements, or a value if nothing was written.
     ///   - nesting: The number of arrays and objects of this text around the value.
     /// - Returns: The text; nil if the value at the place is of another kind, or nests too deep.
     func lateText(for start: Int, _ kind: OpenValue.Kind, nesting: Int) -> EncodingStorage? {
