@@ -33,7 +33,7 @@ struct ShortestDecimal: Equatable {
         let scale = Self.scale(power: power, isCloserBelow: isCloserBelow)
         let factor = Self.roundedUpFactor(-scale.exponent)
         let interval = Interval(significand, isCloserBelow: isCloserBelow) { quarters in
-            Self.roundedToOdd(factor.high, factor.low, quarters &<< scale.shift)
+            Self.roundedToOdd(high: factor.high, low: factor.low, times: quarters &<< scale.shift)
         }
         let result = interval.shortest(exponent: scale.exponent)
         self.init(candidate: result.digits, exponent: result.exponent)
@@ -138,7 +138,7 @@ struct ShortestDecimal: Equatable {
 
     /// Returns the upper 64 bits of the product of 192 bits. The last bit is also set if any lower bit is.
     @inline(__always)
-    private static func roundedToOdd(_ high: UInt64, _ low: UInt64, _ value: UInt64) -> UInt64 {
+    private static func roundedToOdd(high: UInt64, low: UInt64, times value: UInt64) -> UInt64 {
         let lower = low.multipliedFullWidth(by: value)
         let upper = high.multipliedFullWidth(by: value)
         let (middle, carries) = upper.low.addingReportingOverflow(lower.high)

@@ -68,7 +68,7 @@ struct TextArranger {
             let index = order[level.next].node
             if level.close == UInt8(ascii: "}") {
                 let node = tree.nodes[index]
-                copy(Int(node.nameSource), node.nameStart, node.nameEnd)
+                copy(from: Int(node.nameSource), node.nameStart..<node.nameEnd)
                 if isPretty { output.appendColon() } else { output.append(UInt8(ascii: ":")) }
             }
             begin(index)
@@ -78,7 +78,7 @@ struct TextArranger {
     /// Writes a scalar, or the beginning of an array or an object.
     private mutating func begin(_ index: Int) {
         let node = tree.nodes[index]
-        if node.form == .scalar { return copy(Int(node.source), node.start, node.end) }
+        if node.form == .scalar { return copy(from: Int(node.source), node.start..<node.end) }
         let isObject = node.form == .object
         output.append(isObject ? UInt8(ascii: "{") : UInt8(ascii: "["))
         let start = order.count
@@ -97,9 +97,9 @@ struct TextArranger {
     }
 
     @inline(__always)
-    private func copy(_ source: Int, _ start: Int, _ end: Int) {
+    private func copy(from source: Int, _ range: Range<Int>) {
         guard let bytes = unsafe tree.texts[source].bytes.baseAddress else { return }
-        unsafe output.appendBlocks(bytes + start, count: end &- start)
+        unsafe output.appendBlocks(bytes + range.lowerBound, count: range.count)
     }
 
     // MARK: Names

@@ -65,7 +65,7 @@ struct TextTree {
                     if name == nil, levels.last?.isObject == true {
                         name = (source, place, end)
                     } else {
-                        append(.scalar, source, place, end)
+                        append(.scalar, of: source, place..<end)
                     }
                     place = end
                 case UInt8(ascii: ","), UInt8(ascii: ":"): place += 1
@@ -76,7 +76,7 @@ struct TextTree {
                         isInterrupted = true
                     } else {
                         let isObject = text[place] == UInt8(ascii: "{")
-                        let node = append(isObject ? .object : .array, source, place, place)
+                        let node = append(isObject ? .object : .array, of: source, place..<place)
                         levels.append(Level(node: node, source: source, start: place, isObject: isObject))
                         place += 1
                     }
@@ -96,7 +96,7 @@ struct TextTree {
                     }
                 default:
                     let end = text.endOfScalar(at: place)
-                    append(.scalar, source, place, end)
+                    append(.scalar, of: source, place..<end)
                     place = end
                 }
                 if isInterrupted { break }
@@ -115,14 +115,14 @@ struct TextTree {
 
     @discardableResult
     @inline(__always)
-    private mutating func append(_ form: Form, _ source: Int, _ start: Int, _ end: Int) -> Int {
+    private mutating func append(_ form: Form, of source: Int, _ range: Range<Int>) -> Int {
         let index = nodes.count
-        let name = name ?? (source, start, start)
+        let name = name ?? (source, range.lowerBound, range.lowerBound)
         nodes.append(
             Node(
                 form: form, source: Int32(truncatingIfNeeded: source),
                 nameSource: Int32(truncatingIfNeeded: name.source),
-                nameStart: name.start, nameEnd: name.end, start: start, end: end))
+                nameStart: name.start, nameEnd: name.end, start: range.lowerBound, end: range.upperBound))
         self.name = nil
         guard let parent = levels.last?.node else { return index }
         if nodes[parent].last >= 0 { nodes[nodes[parent].last].next = index } else { nodes[parent].first = index }
