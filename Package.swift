@@ -247,7 +247,7 @@ if Context.environment["TERN_URLSESSION"] == "1" {
     let names: Set = [
         "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernSQLite", "CTernTestHTTP2",
         "CTernTestTLS", "CTernZ", "EngineChild", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache",
-        "TernStreaming", "TernTesting", "TernTests", "WireTests",
+        "TernJSON", "TernStreaming", "TernTesting", "TernTests", "WireTests",
     ]
     package.targets.removeAll { !names.contains($0.name) }
     package.products.removeAll { !names.contains($0.name) }
