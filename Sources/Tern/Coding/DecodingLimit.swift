@@ -12,18 +12,15 @@ enum DecodingLimit {
     /// Decodes a value. Throws ``Passed`` if it is not done at the deadline.
     static func withDeadline<Value>(_ deadline: UInt64, _ decode: () throws -> Value) throws -> Value {
         try $deadline.withValue(deadline) {
-            // JSON is looked at from time to time.
-            let value = try DecodingCheckpoint.$check.withValue({ try check() }, operation: decode)
-            if hasPassed { throw Passed() }
+            // The decoder of JSON calls it from time to time.
+            let value = try DecodingCheckpoint.$check.withValue(check, operation: decode)
+            try check()
             return value
         }
     }
 
-    /// Throws if the current task is cancelled, or the deadline has passed.
-    static func check() throws {
-        try Task.checkCancellation()
-        if hasPassed { throw Passed() }
-    }
+    /// Throws if the deadline has passed.
+    @Sendable private static func check() throws { if hasPassed { throw Passed() } }
 
     static var hasPassed: Bool { deadline.map { MonotonicClock.nanoseconds() > $0 } ?? false }
 }

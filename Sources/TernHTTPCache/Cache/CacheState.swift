@@ -43,7 +43,9 @@ final class CacheState: Sendable {
 
     private let opening = Lock(Opening())
     private let waits = Lock(WaitTable())
-    private let unstorable = Lock(UnstorableResponses())
+    /// The requests whose responses could not be stored lately. Equal requests would wait for a response that is of no use to
+    /// them. (Varnish calls this hit-for-miss.)
+    private let unstorable = Lock(ExpiringKeys<SharingKey>())
     private let storedEnds = Atomic<UInt64>(0)
     /// The numbers of the entries. Random, because those of earlier processes are stored.
     private let lastID = Atomic<UInt64>(.random(in: 0 ... .max))
@@ -52,6 +54,8 @@ final class CacheState: Sendable {
 
     /// The greatest number of bytes that wait for the disk.
     private static let queueLimit = 32 << 20
+    /// The time for which a response counts as unstorable. Equal requests that come later wait for the first of them again.
+    static let unstorableTime = Duration.seconds(120)
     /// The greatest number of invalidations that are kept while the folder is not open.
     private static let missedLimit = 1_024
 
@@ -202,10 +206,12 @@ final class CacheState: Sendable {
     }
 
     /// Notes that the response to a request cannot be stored, so that equal requests do not wait for each other.
-    func noteUnstorable(_ key: SharingKey, at now: CacheTime) { unstorable.withLock { $0.note(key, at: now) } }
+    func noteUnstorable(_ key: SharingKey, at now: CacheTime) {
+        unstorable.withLock { $0.add(key, for: Self.unstorableTime, at: now) }
+    }
 
     /// Notes that the response to a request is stored.
-    func noteStored(_ key: SharingKey) { unstorable.withLock { $0.forget(key) } }
+    func noteStored(_ key: SharingKey) { unstorable.withLock { $0.remove(key) } }
 
     /// Returns whether the response to an equal request could not be stored a short time ago.
     func isUnstorable(_ key: SharingKey, at now: CacheTime) -> Bool {
@@ -241,38 +247,6 @@ struct SharingKey: Hashable, Sendable {
     let credentials: String?
     /// The fields that select among the known variants of the response.
     let variant: VarySelection
-}
-
-/// The requests whose responses could not be stored lately. Equal requests would wait for a response that is of no use to
-/// them. (Varnish calls this hit-for-miss.)
-struct UnstorableResponses: Sendable {
-    private var times: [SharingKey: CacheTime] = [:]
-
-    /// The time for which a response counts as unstorable. Equal requests that come later wait for the first of them again.
-    static let lifetime = Duration.seconds(120)
-    /// The greatest number of requests that are known.
-    static let limit = 1_024
-
-    mutating func note(_ key: SharingKey, at now: CacheTime) {
-        if times.count >= Self.limit, times[key] == nil {
-            times = times.filter { Self.isCurrent($0.value, at: now) }
-            if times.count >= Self.limit, let oldest = times.min(by: { $0.value < $1.value }) {
-                times[oldest.key] = nil
-            }
-        }
-        times[key] = now
-    }
-
-    mutating func forget(_ key: SharingKey) { if !times.isEmpty { times[key] = nil } }
-
-    func contains(_ key: SharingKey, at now: CacheTime) -> Bool {
-        times.isEmpty ? false : times[key].map { Self.isCurrent($0, at: now) } ?? false
-    }
-
-    /// A time after the present one is that of a clock that was set back since.
-    private static func isCurrent(_ time: CacheTime, at now: CacheTime) -> Bool {
-        time <= now && now.since(time) < lifetime
-    }
 }
 
 /// The end of an exchange for those who wait for it.

@@ -84,7 +84,7 @@ public actor HTTPCache {
     /// The refreshes of stale responses in the background: one for each key.
     private var refreshes: [CacheKey: Task<Void, Never>] = [:]
     /// The waits that servers have asked for after a refresh.
-    private var refreshPauses = RefreshPauses()
+    private var refreshPauses = ExpiringKeys<CacheKey>()
 
     /// The opening of the folder, after which requests find its store; nil for none.
     private var publishing: Task<Void, Never>?

@@ -93,19 +93,20 @@ struct EqualRequestTests {
     }
 
     @Test func theNumberOfResponsesThatAreKnownNotToBeStorableIsLimited() {
-        var responses = UnstorableResponses()
+        var responses = ExpiringKeys<SharingKey>()
         let selection = VarySelection(fields: [])
         func key(_ number: Int) -> SharingKey {
             SharingKey(key: .path("\(number)"), credentials: nil, variant: selection)
         }
-        for number in 0...UnstorableResponses.limit {
-            responses.note(key(number), at: CacheTime(milliseconds: Int64(number)))
+        for number in 0...ExpiringKeys<SharingKey>.limit {
+            responses.add(
+                key(number), for: CacheState.unstorableTime, at: CacheTime(milliseconds: Int64(number)))
         }
         let now = CacheTime(milliseconds: 5_000)
         #expect(!responses.contains(key(0), at: now))
         #expect(responses.contains(key(1), at: now))
-        #expect(responses.contains(key(UnstorableResponses.limit), at: now))
-        responses.forget(key(1))
+        #expect(responses.contains(key(ExpiringKeys<SharingKey>.limit), at: now))
+        responses.remove(key(1))
         #expect(!responses.contains(key(1), at: now))
         // After the time has passed, and before it has begun.
         #expect(!responses.contains(key(2), at: CacheTime(milliseconds: 120_002)))
