@@ -140,7 +140,7 @@ struct CacheExchange: Sendable {
             case .serve(let answer), .serveStale(let answer, _):
                 if let response = await serve(answer, .hit(decision.reason), of: exchange, isShared: isShared) {
                     if case .serveStale(_, revalidateInBackground: true) = decision.action {
-                        await cache.refresh(request.key, by: exchange)
+                        await cache.refresh(by: self)
                     }
                     return response
                 }
@@ -316,6 +316,12 @@ struct CacheExchange: Sendable {
         let end = await exchange.wait(for: waiter) { state.leave(waiter, of: key, .cancelled) }
         if end == .cancelled { throw exchange.wasCancelled }
         return end
+    }
+
+    /// Returns a Boolean value that indicates whether a stale response that is stored now answers the request.
+    func isServedStale() async -> Bool {
+        if case .serveStale = cache.policy.decide(request, entries: await entries(), now: cache.now).action { return true }
+        return false
     }
 
     func entries() async -> [CacheEntry] {

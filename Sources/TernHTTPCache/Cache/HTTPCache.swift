@@ -207,11 +207,13 @@ public actor HTTPCache {
     // MARK: Refreshing
 
     /// Refreshes a stale response in the background, once for each key at a time.
-    func refresh(_ key: CacheKey, by exchange: NetworkExchange) {
+    func refresh(by request: CacheExchange) {
+        let key = request.request.key
         guard refreshes[key] == nil, !refreshPauses.contains(key, at: now) else { return }
         // Ends with the exchange, whose time limits apply. Cancelled with the session's tasks.
         refreshes[key] = Task { [weak self] in
-            await exchange.refresh()
+            // Another refresh can have ended between the look-up of this request and this call.
+            if await request.isServedStale() { await request.exchange.refresh() }
             await self?.refreshEnded(key)
         }
     }
