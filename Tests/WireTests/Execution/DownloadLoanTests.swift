@@ -14,13 +14,16 @@ struct DownloadLoanTests {
 
     /// Runs a test while the first write of a resumable download is blocked. The server answers other requests with "other".
     private func withBlockedWrite(
-        timeouts: Timeouts = Timeouts(), serve: @escaping LoopbackServer.Handler = { try $0.serveFile(pattern) },
+        timeouts: Timeouts = Timeouts(), serve: @escaping @Sendable (LoopbackServer.Exchange, BlockedWrite) throws -> Void = { exchange, _ in
+            try exchange.serveFile(pattern)
+        },
         test body: (PipedDownloads, SessionTask<URL>, BlockedWrite) async throws -> Void
     ) async throws {
         let write = BlockedWrite()
         defer { write.end() }
         try await withPipedDownloads(configuration: .test { $0.timeouts = timeouts }) {
-            if $0.request.path == "/a" { try serve($0) } else { try $0.respond(text: "other") }
+            if $0.request.path != "/a" { return try $0.respond(text: "other") }
+            if $0.request["Range"] == nil { try serve($0, write) } else { try $0.serveFile(Self.pattern) }
         } fault: {
             write.fault($0, $1)
         } test: { test in
@@ -29,6 +32,25 @@ struct DownloadLoanTests {
             try await write.isWaiting.wait()
             try await body(test, task, write)
         }
+    }
+
+    /// Sends the beginning of the file, in pieces, until the first write waits.
+    ///
+    /// A server that sends more can be blocked, because nobody reads: it does not see the end of the connection before the
+    /// thread of the files has closed the socket.
+    private static func sendBeginning(_ exchange: LoopbackServer.Exchange, _ write: BlockedWrite) throws {
+        try exchange.writeHead(headers: [("ETag", pattern.etag), ("Content-Length", "\(pattern.count)")])
+        var sent = 0
+        while !write.isWaiting.isOpen {
+            try exchange.streamPattern(pattern, in: sent..<sent + 16_384)
+            sent += 16_384
+            usleep(1_000)
+        }
+    }
+
+    private static func sendAndWait(_ exchange: LoopbackServer.Exchange, _ write: BlockedWrite) throws {
+        try sendBeginning(exchange, write)
+        try exchange.waitForClientToClose()
     }
 
     @Test func theLoopDoesNotWaitForTheDisk() async throws {
@@ -57,7 +79,7 @@ struct DownloadLoanTests {
 
     /// The transport ends the connection although the thread of the files still has the socket.
     @Test func aDownloadThatIsCancelledDuringAWriteEndsItsConnection() async throws {
-        try await withBlockedWrite { test, task, write in
+        try await withBlockedWrite(serve: Self.sendAndWait) { test, task, write in
             task.cancel()
             try await test.server.wait { $0.openConnections == 0 }
             write.end()
@@ -76,7 +98,7 @@ struct DownloadLoanTests {
     }
 
     @Test func theTotalLimitEndsADownloadDuringAWrite() async throws {
-        try await withBlockedWrite(timeouts: Timeouts(total: .seconds(2))) { test, task, write in
+        try await withBlockedWrite(timeouts: Timeouts(total: .seconds(2)), serve: Self.sendAndWait) { test, task, write in
             try await test.server.wait { $0.openConnections == 0 }
             write.end()
             let error = try await failure { try await task.value }
@@ -96,11 +118,10 @@ struct DownloadLoanTests {
     }
 
     @Test func theIdleLimitEndsADownloadWhoseServerStallsAfterAWrite() async throws {
-        try await withBlockedWrite(timeouts: Timeouts(idle: .seconds(1))) {
-            if $0.request["Range"] != nil { return try $0.serveFile(Self.pattern) }
-            try $0.writeHead(headers: [("ETag", Self.pattern.etag), ("Content-Length", "\(Self.pattern.count)")])
-            try $0.streamPattern(Self.pattern, in: 0..<3_000_000)
-            try $0.waitForClientToClose()
+        try await withBlockedWrite(timeouts: Timeouts(idle: .seconds(1))) { exchange, _ in
+            try exchange.writeHead(headers: [("ETag", Self.pattern.etag), ("Content-Length", "\(Self.pattern.count)")])
+            try exchange.streamPattern(Self.pattern, in: 0..<3_000_000)
+            try exchange.waitForClientToClose()
         } test: { test, task, write in
             write.end()
             let error = try await failure { try await task.value }
@@ -112,12 +133,10 @@ struct DownloadLoanTests {
 
     @Test func aConnectionThatIsResetDuringAWriteIsLost() async throws {
         let gate = LoopbackServer.Gate()
-        try await withBlockedWrite {
-            if $0.request["Range"] != nil { return try $0.serveFile(Self.pattern) }
-            try $0.writeHead(headers: [("ETag", Self.pattern.etag), ("Content-Length", "\(Self.pattern.count)")])
-            try $0.streamPattern(Self.pattern, in: 0..<1_500_000)
-            try $0.wait(for: gate)
-            $0.reset()
+        try await withBlockedWrite { exchange, write in
+            try Self.sendBeginning(exchange, write)
+            try exchange.wait(for: gate)
+            exchange.reset()
         } test: { test, task, write in
             gate.open()
             try await test.server.wait { $0.openConnections == 0 }
