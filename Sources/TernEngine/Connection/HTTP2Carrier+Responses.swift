@@ -12,6 +12,8 @@ extension HTTP2Carrier {
         var held: [UInt8] = []
         /// A Boolean value that indicates whether the response has ended, apart from the held bytes.
         var hasEnded = false
+        /// A Boolean value that indicates whether the server has ended its side of a tunnel, apart from the held bytes.
+        var hasEndedReceiving = false
         var trailers: [UInt8]?
         var hasResponse = false
 
@@ -35,6 +37,10 @@ extension HTTP2Carrier {
             guard goesOn else {
                 abort(number, EngineError(.cancelled, "the receiver ended the exchange"))
                 continue
+            }
+            if stream.hasEndedReceiving, streams[number] === stream {
+                stream.hasEndedReceiving = false
+                stream.exchange.handler.didEndReceiving()
             }
             if stream.hasEnded, streams[number] === stream {
                 if let trailers = stream.trailers { stream.exchange.handler.didReceive(trailers: trailers) }
@@ -91,6 +97,15 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
         settleLivenessTimer()
         if streamLimit.answered() { pool.capacityChanged(self, to: streamLimit.current) }
         if receiving.held.isEmpty { end(stream, nil) } else { receiving.hasEnded = true }
+    }
+
+    func streamEndedReceiving(_ stream: Int32) {
+        guard let receiving = streams[stream] else { return }
+        if receiving.held.isEmpty {
+            receiving.exchange.handler.didEndReceiving()
+        } else {
+            receiving.hasEndedReceiving = true
+        }
     }
 
     func streamFailed(_ stream: Int32, error: EngineError) {

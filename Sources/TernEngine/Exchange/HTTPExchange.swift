@@ -40,6 +40,9 @@ package protocol ExchangeHandler: AnyObject {
     func borrow(_ socket: Int32, missing: Int64) -> Bool
     /// Called for the trailers after the body: their lines, each with CRLF.
     func didReceive(trailers: [UInt8])
+    /// Called when the server has ended its side of a stream that carries another protocol (RFC 8441). This side goes on
+    /// sending.
+    func didEndReceiving()
     /// Copies the next bytes of the request's body.
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
     /// Returns the next bytes of the request's body if they lie in a file, in memory, so that the system can send them without
@@ -77,6 +80,9 @@ extension ExchangeHandler {
     package func fileOfBody(upTo limit: Int) -> BodyFile? { nil }
 
     package func didSendFile(_ count: Int) {}
+
+    /// Does nothing.
+    package func didEndReceiving() {}
 
     /// Closes the connection.
     package func didUpgrade(_ connection: UpgradedConnection) { connection.close() }

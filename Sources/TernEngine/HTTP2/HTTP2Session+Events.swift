@@ -84,7 +84,8 @@ extension HTTP2Session {
             delegate.streamReceivedInterim(id, head: head)
         case .head(let head):
             // The response to CONNECT has no body, so that its length means nothing (RFC 9110 §9.3.6).
-            stream.contentLength = stream.isConnect && 200..<300 ~= head.status ? nil : head.contentLength
+            stream.isTunnel = stream.isConnect && 200..<300 ~= head.status
+            stream.contentLength = stream.isTunnel ? nil : head.contentLength
             delegate.streamReceivedHead(id, head: head)
         case .trailers(let lines):
             if !lines.isEmpty { delegate.streamReceivedTrailers(id, lines: lines) }
@@ -94,8 +95,13 @@ extension HTTP2Session {
         if isLast, !stream.isDone { responseEnded(stream) }
     }
 
-    /// Ends a stream whose response is whole. A body that is still being sent stops (RFC 9113 §8.1).
+    /// Ends a stream whose response is whole. A body that is still being sent stops (RFC 9113 §8.1), but each side of a tunnel
+    /// ends by itself (§8.5).
     private func responseEnded(_ stream: HTTP2Stream) {
+        if stream.isTunnel, !stream.isRequestEnded {
+            stream.isResponseEnded = true
+            return delegate.streamEndedReceiving(stream.id)
+        }
         close(stream, stream.isRequestEnded ? nil : .noError)
         delegate.streamEnded(stream.id)
     }
@@ -184,7 +190,10 @@ extension HTTP2Session {
         guard let stream = stream(id) else { return }
         forget(stream)
         guard !stream.isDone else { return }
-        if stream.isReset {
+        if stream.isResponseEnded, stream.isRequestEnded || code == .noError {
+            close(stream, nil)
+            delegate.streamEnded(id)
+        } else if stream.isReset {
             fail(stream, code.streamFailure)
         } else if hasReceivedGoAway && code == .refusedStream {
             fail(stream, .goneAway)

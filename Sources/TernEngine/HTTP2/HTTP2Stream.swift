@@ -5,6 +5,10 @@ final class HTTP2Stream {
     let requestLength: Int64?
     /// A Boolean value that indicates whether the stream carries another protocol after a successful response.
     let isConnect: Bool
+    /// A Boolean value that indicates whether the stream carries another protocol now.
+    var isTunnel = false
+    /// A Boolean value that indicates whether the server has ended its side of a tunnel.
+    var isResponseEnded = false
     var builder: HTTP2HeadBuilder
     /// A Boolean value that indicates whether the request's HEADERS were handed over to the connection.
     var isSent = false

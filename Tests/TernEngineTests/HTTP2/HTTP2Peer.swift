@@ -93,6 +93,7 @@ enum TestEvent: Equatable {
     case head(Int32, String)
     case body(Int32, [UInt8])
     case trailers(Int32, String)
+    case endedReceiving(Int32)
     case ended(Int32)
     case failed(Int32, EngineError.Kind)
     case maximum(Int)
@@ -226,6 +227,8 @@ final class HTTP2Peer: HTTP2SessionDelegate {
     }
 
     func streamEnded(_ stream: Int32) { record(.ended(stream)) }
+
+    func streamEndedReceiving(_ stream: Int32) { record(.endedReceiving(stream)) }
 
     func streamFailed(_ stream: Int32, error: EngineError) {
         reasons[stream] = error.reason
