@@ -1,6 +1,7 @@
 """The peers of Python for `run-streaming`, and the server of events. Prints one line of JSON like bench-streaming.
 
 streaming_peers.py serve-events PORT             an endless stream of events for each connection
+streaming_peers.py picows URL SIZE COUNT WINDOW
 streaming_peers.py websockets URL SIZE COUNT WINDOW
 streaming_peers.py aiohttp URL SIZE COUNT WINDOW
 streaming_peers.py httpx-sse URL COUNT
@@ -47,6 +48,33 @@ def serve_events(port):
         threading.Thread(target=send_events, args=(connection,), daemon=True).start()
 
 
+async def with_picows(url, size, count, window):
+    """A client that is called for each frame, without a task for each message: the fastest one of Python."""
+    import picows
+    message, done = bytes(size), asyncio.get_running_loop().create_future()
+
+    class Echo(picows.WSListener):
+        received = 0
+
+        def on_ws_connected(self, transport):
+            self.wall, self.cpu = time.monotonic(), used()
+            for _ in range(min(window, count)):
+                transport.send(picows.WSMsgType.BINARY, message)
+
+        def on_ws_frame(self, transport, frame):
+            assert frame.payload_size == size
+            if self.received + window < count:
+                transport.send(picows.WSMsgType.BINARY, message)
+            self.received += 1
+            if self.received == count:
+                report(count, self.wall, self.cpu)
+                done.set_result(None)
+
+    transport, _ = await picows.ws_connect(Echo, url)
+    await done
+    transport.disconnect()
+
+
 async def with_websockets(url, size, count, window):
     import websockets.asyncio.client
     async with websockets.asyncio.client.connect(url, compression=None, proxy=None, max_size=None) as socket:
@@ -90,7 +118,7 @@ def main():
     elif task == "httpx-sse":
         with_httpx(words[0], int(words[1]))
     else:
-        run = with_websockets if task == "websockets" else with_aiohttp
+        run = {"picows": with_picows, "websockets": with_websockets, "aiohttp": with_aiohttp}[task]
         asyncio.run(run(words[0], *map(int, words[1:])))
 
 

@@ -89,6 +89,8 @@ package final class UpgradedStream: Sendable {
     package var byteCounts: (received: Int64, sent: Int64) {
         (record.meter.download.completedBytes, record.meter.upload.completedBytes)
     }
+    /// The configuration of the session.
+    package var configuration: Session.Configuration { record.registry.configuration }
     /// The clock of the session.
     package var clock: any Clock<Duration> { record.registry.clock }
     /// The executor on which the connection's loop runs code; the concurrent executor without a loop.

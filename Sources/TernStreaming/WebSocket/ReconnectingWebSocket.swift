@@ -153,10 +153,13 @@ public actor ReconnectingWebSocket {
     ///
     /// - Throws: An error of kind `.webSocketClosed` if no connection is open, and those of `WebSocket.send(_:)`.
     public func send(_ message: WebSocket.Message) async throws(NetworkError) {
-        guard let socket else {
-            throw NetworkError(.webSocketClosed, reason: "no connection is open: the message was not sent")
-        }
-        try await socket.send(message)
+        try await openSocket().send(message)
+    }
+
+    /// Returns the open socket, or throws the error of a message that is not sent.
+    func openSocket() throws(NetworkError) -> WebSocket {
+        if let socket { return socket }
+        throw NetworkError(.webSocketClosed, reason: "no connection is open: the message was not sent")
     }
 
     /// Closes the connection, and opens no other. The messages end.
@@ -170,6 +173,13 @@ public actor ReconnectingWebSocket {
     ///
     /// Cancelling the calling Swift task ends the wait, also that for a connection, with an error of kind `.cancelled`.
     public func receive() async throws(NetworkError) -> WebSocket.Message? {
+        try await receiveWithConfiguration()?.message
+    }
+
+    /// Returns the next message, and the configuration of the session that received it.
+    func receiveWithConfiguration() async throws(NetworkError) -> (
+        message: WebSocket.Message, configuration: Session.Configuration
+    )? {
         guard !isReading else {
             throw NetworkError(.unsupported, reason: "a reconnecting WebSocket has one reader at a time")
         }
@@ -181,7 +191,7 @@ public actor ReconnectingWebSocket {
                 let socket = try await connected()
                 if let message = try await socket.receive() {
                     hasMessage = true
-                    return message
+                    return (message, socket.stream.configuration)
                 }
                 end = await Self.end(of: socket)
             } catch {

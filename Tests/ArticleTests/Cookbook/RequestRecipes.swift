@@ -71,6 +71,33 @@ private actor Article {
     }
 }
 
+private struct Order: Codable, Sendable {
+    /// A state that a later version of the server adds is a value, too.
+    struct State: RawRepresentable, Codable, Hashable, Sendable {
+        static let open = State(rawValue: "open")
+        var rawValue: String
+    }
+
+    var orderID: Int
+    var createdAt: Date
+    var state: State
+    var notes: JSONValue?
+
+    enum CodingKeys: String, CodingKey {
+        case orderID = "orderId"
+        case createdAt, state, notes
+    }
+}
+
+private func shop(_ url: String) throws -> Client {
+    var configuration = Session.Configuration()
+    configuration.json.decoder.keyDecodingStrategy = .convertFromSnakeCase
+    configuration.json.decoder.dateDecodingStrategy = .iso8601
+    configuration.json.encoder.keyEncodingStrategy = .convertToSnakeCase
+    configuration.json.encoder.dateEncodingStrategy = .iso8601
+    return try Client(baseURL: url, session: Session(configuration: configuration))
+}
+
 private struct Problem: Decodable, Sendable {
     var title: String
 }
@@ -111,6 +138,22 @@ private struct Books: Sendable {
 
 @Suite("Documentation: recipes for requests", .timeLimit(.minutes(1)))
 struct RequestRecipes {
+    @Test func ordersAreWrittenAsTheyWereRead() async throws {
+        let text = #"{"created_at":"2026-11-29T08:30:00Z","notes":{"gift":true},"order_id":7,"state":"packed"}"#
+        let server = try LoopbackServer { exchange in
+            if exchange.request.method == "PUT" {
+                #expect(String(decoding: try exchange.readBody(), as: UTF8.self) == text)
+                return try exchange.respond(status: 204)
+            }
+            try exchange.respond(headers: [("Content-Type", "application/json")], text: text)
+        }
+        defer { server.stop() }
+        let client = try shop(server.url.absoluteString)
+        let order: Order = try await client.get("orders/7")
+        try await client.put("orders/7", body: .json(order))
+        #expect(order.orderID == 7 && order.state != .open && order.notes == ["gift": true])
+    }
+
     @Test func paginationFollowsLinksAndCursors() async throws {
         let server = try LoopbackServer { exchange in
             switch exchange.request.target {

@@ -100,6 +100,17 @@ struct PoolShareTests {
         #expect(harness.pool.connectionCount == 1)
     }
 
+    /// The first exchange of a connection over HTTP/2 goes ahead of its limit, and others will share the connection.
+    @Test func aConnectionThatAwaitsItsLimitIsNotThatOfALiveExchange() {
+        var harness = PoolHarness(perOrigin: 1, live: 1)
+        #expect(harness.submit(1, .live) == ["open 1 for 1"])
+        #expect(harness.open(1, awaitsLimit: true) == ["assign 1 to 1"])
+        #expect(harness.submit(2) == [])
+        #expect(harness.change(1, capacity: 3) == ["assign 2 to 1 again"])
+        #expect(harness.submit(3, .fresh) == [])
+        #expect(harness.pool.connectionCount == 1)
+    }
+
     @Test func aSharedConnectionCountsAsBefore() {
         var harness = PoolHarness(perOrigin: 1, live: 1)
         #expect(harness.submit(1, .live) == ["open 1 for 1"])

@@ -40,7 +40,9 @@ struct HTTP2TunnelTests {
     }
 
     /// A server that has ended its side takes no more with NO_ERROR (RFC 9113 §8.1).
-    @Test(arguments: [(UInt32(0), TestEvent.ended(1)), (8, .failed(1, .connectionLost)), (2, .failed(1, .connectionLost))])
+    @Test(arguments: [
+        (UInt32(0), TestEvent.ended(1)), (8, .failed(1, .connectionLost)), (2, .failed(1, .connectionLost)),
+    ])
     func aResetAfterTheEndOfTheOtherSide(code: UInt32, event: TestEvent) throws {
         let (peer, stream) = try open()
         peer.send(.data(stream, "", end: true), .reset(stream, code))

@@ -111,6 +111,32 @@ struct UploadPipeTests {
         #expect(!pipe.isDrained)
     }
 
+    /// Bytes that are offered between the drain and the end of the wait for it, such as a Pong, are waited for, too.
+    @Test func bytesThatAreOfferedAtTheDrainAreAwaited() async {
+        for _ in 0..<1_000 {
+            let pipe = UploadPipe()
+            _ = pipe.offer(Data("a".utf8))
+            async let drained = pipe.drained()
+            for _ in 0..<10 { await Task.yield() }
+            #expect(read(pipe) == "a")
+            var buffer = [UInt8](repeating: 0, count: 8)
+            let (_, wake) = unsafe buffer.withUnsafeMutableBytes { unsafe pipe.read(into: $0) }
+            guard let wake = unsafe wake else {
+                // The producer did not wait yet.
+                _ = await drained
+                continue
+            }
+            _ = pipe.offer(Data("pong".utf8))
+            unsafe wake.resume()
+            for _ in 0..<10 { await Task.yield() }
+            #expect(read(pipe) == "pong")
+            #expect(read(pipe) == "(wait)")
+            #expect(await drained)
+            return
+        }
+        Issue.record("the producer never waited")
+    }
+
     @Test func onlyAWaitingTransportIsNotified() async {
         let pipe = UploadPipe()
         #expect(await pipe.push(Data("a".utf8)) == (true, false))

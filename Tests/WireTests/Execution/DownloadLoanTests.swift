@@ -14,7 +14,8 @@ struct DownloadLoanTests {
 
     /// Runs a test while the first write of a resumable download is blocked. The server answers other requests with "other".
     private func withBlockedWrite(
-        timeouts: Timeouts = Timeouts(), serve: @escaping @Sendable (LoopbackServer.Exchange, BlockedWrite) throws -> Void = { exchange, _ in
+        timeouts: Timeouts = Timeouts(),
+        serve: @escaping @Sendable (LoopbackServer.Exchange, BlockedWrite) throws -> Void = { exchange, _ in
             try exchange.serveFile(pattern)
         },
         test body: (PipedDownloads, SessionTask<URL>, BlockedWrite) async throws -> Void
@@ -98,7 +99,8 @@ struct DownloadLoanTests {
     }
 
     @Test func theTotalLimitEndsADownloadDuringAWrite() async throws {
-        try await withBlockedWrite(timeouts: Timeouts(total: .seconds(2)), serve: Self.sendAndWait) { test, task, write in
+        try await withBlockedWrite(timeouts: Timeouts(total: .seconds(2)), serve: Self.sendAndWait) {
+            test, task, write in
             try await test.server.wait { $0.openConnections == 0 }
             write.end()
             let error = try await failure { try await task.value }

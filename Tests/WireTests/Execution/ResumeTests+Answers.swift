@@ -206,6 +206,29 @@ extension ResumeTests {
         }
     }
 
+    @Test func thePartsHaveTheTotalLimitTogether() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            let configuration = Session.Configuration.test { $0.timeouts.total = .seconds(1) }
+            try await withServer(configuration: configuration) { exchange in
+                let range = try #require(exchange.request["Range"])
+                let start = try #require(Int(range.dropFirst("bytes=".count).dropLast()))
+                let fields = [
+                    ("ETag", Self.pattern.etag), ("Content-Range", "bytes \(start)-\(start + 99_999)/1000000"),
+                ]
+                exchange.throttle(bytesPerSecond: 250_000)
+                try exchange.respond(
+                    status: 206, headers: fields, body: Self.pattern.bytes()[start..<start + 100_000])
+            } test: { server, client in
+                let error = try await client.download(resuming: moved(token, to: server), to: folder.url("file"))
+                    .failure()
+                #expect(error.kind == .totalTimedOut)
+                let next = try #require(error.resumeData)
+                #expect(next.offset > token.offset && next.offset < 1_000_000)
+            }
+        }
+    }
+
     /// The parts that have come are kept when a later one fails.
     @Test func aPartThatIsRefusedKeepsThoseBeforeIt() async throws {
         try await inTestFolder { folder in

@@ -1,4 +1,5 @@
 #if os(Linux) && !TERN_URLSESSION
+import Glibc
 import Tern
 import TernTesting
 import Testing
@@ -132,6 +133,19 @@ struct ConnectionTests {
             for try await line in client.stream("").lines { text += line }
             #expect(text != "0")
             #expect(server.requests.map(\.requestIndex) == [0, 1, 0])
+        }
+    }
+
+    @Test func theRepetitionHasWhatIsLeftOfTheTotalLimit() async throws {
+        try await withServer(configuration: .test { $0.timeouts.total = .seconds(1) }) { exchange in
+            if exchange.request.target == "/again" { usleep(700_000) }
+            if exchange.request.requestIndex == 1 { return exchange.close() }
+            try exchange.respond(text: "ok")
+        } test: { server, client in
+            try await client.get("")
+            let error = try await failure { try await client.get("again") }
+            #expect(error.kind == .totalTimedOut)
+            #expect(server.requests.map(\.target) == ["/", "/again", "/again"])
         }
     }
 
