@@ -320,7 +320,8 @@ struct CacheExchange: Sendable {
 
     /// Returns a Boolean value that indicates whether a stale response that is stored now answers the request.
     func isServedStale() async -> Bool {
-        if case .serveStale = cache.policy.decide(request, entries: await entries(), now: cache.now).action { return true }
+        let entries = await entries()
+        if case .serveStale = cache.policy.decide(request, entries: entries, now: cache.now).action { return true }
         return false
     }
 
