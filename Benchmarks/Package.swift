@@ -79,6 +79,11 @@ let package = Package(
             linkerSettings: ["jpeg", "png", "webp"].map { .linkedLibrary($0, .when(platforms: [.linux])) }
         ),
         .executableTarget(
+            name: "bench-json",
+            dependencies: [.product(name: "TernJSON", package: "Tern")],
+            swiftSettings: settings
+        ),
+        .executableTarget(
             name: "bench-pipeline",
             dependencies: [
                 .product(name: "Tern", package: "Tern"),

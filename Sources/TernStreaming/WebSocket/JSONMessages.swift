@@ -35,7 +35,7 @@ extension WebSocket {
     /// A message that cannot be decoded ends the sequence with an error of kind `.decoding`, whose body is the beginning of the
     /// message. The socket stays open: another sequence, or ``receive()``, continues after it. Otherwise as ``messages``.
     ///
-    /// - Parameter type: The type of the values. ``Tern/JSONValue`` for messages of any form.
+    /// - Parameter type: The type of the values. `JSONValue` for messages of any form.
     public nonisolated func messages<Value: Decodable & Sendable>(of type: Value.Type) -> DecodedMessages<Value> {
         DecodedMessages { () async throws(NetworkError) in
             guard let message = try await self.receive() else { return nil }
