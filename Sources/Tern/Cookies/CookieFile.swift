@@ -1,5 +1,6 @@
 import Dispatch
 import TernConcurrency
+import TernJSON
 
 #if canImport(Glibc)
 import Glibc
@@ -48,7 +49,7 @@ final class CookieFile: Sendable {
         guard system.exists(path) else { return [] }
         let data = try contents()
         // The decoder's error could quote a value.
-        if let snapshot = try? JSONDecoder().decode(Snapshot.self, from: data), snapshot.version == 1 {
+        if let snapshot = try? TernJSONDecoder().decode(Snapshot.self, from: data), snapshot.version == 1 {
             return snapshot.cookies
         }
         guard opening == .startingOverIfDamaged else { throw Unreadable(path: path) }
@@ -99,7 +100,7 @@ final class CookieFile: Sendable {
 
     private func perform(_ cookies: () -> [Cookie]) -> Result<Void, FileFailure> {
         state.withLock { $0.isScheduled = false }
-        let encoder = JSONEncoder()
+        var encoder = TernJSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
         // `try?`: dates are finite and texts are valid, so a cookie can always be encoded.
         guard let data = try? encoder.encode(Snapshot(cookies: cookies())) else {

@@ -1,4 +1,5 @@
 import Synchronization
+import Tern
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -105,7 +106,7 @@ extension LoopbackServer {
 
         /// Answers with a value as JSON of the type `application/json`, unless `headers` has another type.
         public func respond(status: Int = 200, headers: Fields = [], json: some Encodable) throws {
-            let encoder = JSONEncoder()
+            var encoder = TernJSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
             let fields = Self.typed(headers, "application/json")
             try respond(status: status, headers: fields, body: try encoder.encode(json))
@@ -249,7 +250,7 @@ extension LoopbackServer.Exchange {
 
     /// Decodes the whole request body from JSON.
     public func readJSON<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
-        try JSONDecoder().decode(type, from: Data(try readBody()))
+        try TernJSONDecoder().decode(type, from: Data(try readBody()))
     }
 
     /// Receives and discards the rest of the request body, without a copy where the system can.

@@ -40,7 +40,7 @@ public struct Recording: Sendable, Hashable, Codable {
     ///
     /// - Throws: The error of reading the file, or a `DecodingError` that names the invalid part.
     public init(contentsOf file: URL) throws {
-        self = try JSONDecoder().decode(Recording.self, from: Data(contentsOf: file))
+        self = try TernJSONDecoder().decode(Recording.self, from: Data(contentsOf: file))
         guard format == 1 else {
             let problem = "a recording of format \(format); this version reads format 1"
             throw DecodingError.dataCorrupted(.init(codingPath: [CodingKeys.format], debugDescription: problem))
@@ -52,7 +52,7 @@ public struct Recording: Sendable, Hashable, Codable {
     ///
     /// - Throws: The error of writing the file.
     public func write(to file: URL) throws {
-        let encoder = JSONEncoder()
+        var encoder = TernJSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         var data = try encoder.encode(self)
         data.append(UInt8(ascii: "\n"))

@@ -140,7 +140,7 @@ struct QueueOptions: Sendable, Equatable, Codable {
     /// Reads stored options; nil if Tern did not write them.
     init?(_ data: Data) {
         // `try?`: the reason of malformed options does not matter here.
-        guard data.count <= Self.limit, let options = try? JSONDecoder().decode(Self.self, from: data),
+        guard data.count <= Self.limit, let options = try? TernJSONDecoder().decode(Self.self, from: data),
             options.problem == nil
         else { return nil }
         self = options
@@ -148,7 +148,7 @@ struct QueueOptions: Sendable, Equatable, Codable {
 
     func encoded() throws(TransferQueueError) -> Data {
         // `try?`: only a value that is no valid text can fail.
-        guard let data = try? JSONEncoder().encode(self), data.count <= Self.limit else {
+        guard let data = try? TernJSONEncoder().encode(self), data.count <= Self.limit else {
             throw TransferQueueError(.invalidTransfer, "the options have more than \(Self.limit) bytes")
         }
         return data

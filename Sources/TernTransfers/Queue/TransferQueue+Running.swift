@@ -304,7 +304,7 @@ extension TransferQueue {
 
     static func encoded(_ value: some Encodable) -> Data? {
         // `try?`: values of these types can be encoded, and an outcome that is missing loses no state.
-        try? JSONEncoder().encode(value)
+        try? TernJSONEncoder().encode(value)
     }
 
     // MARK: Removed and acknowledged items

@@ -140,7 +140,7 @@ struct ControlFile: Sendable, Equatable, Codable {
     ///   - names: The names of the destination's files.
     init(_ data: Data, names: ControlNames) throws(Problem) {
         guard data.count <= Self.limit else { throw .invalid("more than \(Self.limit) bytes") }
-        let decoder = JSONDecoder()
+        let decoder = TernJSONDecoder()
         // `try?`: the reason of a malformed file does not matter here.
         guard let version = try? decoder.decode(Version.self, from: data).version else { throw .invalid("no JSON") }
         guard version <= Self.currentVersion else { throw .laterVersion(version) }
@@ -158,7 +158,7 @@ struct ControlFile: Sendable, Equatable, Codable {
 
     /// The bytes of the file.
     func encoded() throws -> Data {
-        let encoder = JSONEncoder()
+        var encoder = TernJSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         var whole = self
         whole.storedDigest = urlDigest

@@ -35,7 +35,7 @@ struct UploadControl: Sendable, Equatable, Codable {
 
     /// Reads a control file and checks it.
     static func read(_ data: Data) -> UploadFile.Found {
-        let decoder = JSONDecoder()
+        let decoder = TernJSONDecoder()
         // `try?`: the reason of a malformed file does not matter here.
         guard data.count <= limit, let version = try? decoder.decode(Version.self, from: data).version else {
             return .invalid
@@ -50,7 +50,7 @@ struct UploadControl: Sendable, Equatable, Codable {
 
     /// The bytes of the file.
     func encoded() throws -> Data {
-        let encoder = JSONEncoder()
+        var encoder = TernJSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return try encoder.encode(self)
     }
