@@ -82,11 +82,9 @@ extension BodyDecoder where Value: Decodable {
     /// Decodes by type: `Data`, `String` and `NoContent` as a body, an optional of any as nil for an empty body, and
     /// other types as JSON.
     public static var automatic: Self {
-        var decoder = Self(
-            acceptedTypes: AutomaticBody.acceptedTypes(for: Value.self),
-            isImmediate: AutomaticBody.isImmediate(Value.self)
-        ) { body, head, registry in
-            try AutomaticBody.decode(Value.self, from: body, head: head, registry: registry)
+        let kind = AutomaticBody.Kind(Value.self)
+        var decoder = Self(acceptedTypes: kind.acceptedTypes, isImmediate: kind.isImmediate) { body, head, registry in
+            try AutomaticBody.decode(Value.self, kind, from: body, head: head, registry: registry)
         }
         decoder.usesSessionCoding = !decoder.isImmediate
         return decoder
@@ -100,29 +98,57 @@ public struct NoContent: Sendable, Hashable, Codable {
 }
 
 enum AutomaticBody {
-    static func acceptedTypes(for type: any Any.Type) -> AcceptedTypes {
-        if let optional = type as? any OptionalBody.Type { return optional.acceptedTypes }
-        return type == Data.self || type == String.self || type == NoContent.self ? .any : .json
+    /// The way in which a type is made of a body. To find it takes a look-up of the type, so that a decoder does it once.
+    enum Kind: Sendable {
+        case data, text, nothing, json
+        case optional(any OptionalBody.Type)
+
+        init(_ type: any Any.Type) {
+            if type == Data.self {
+                self = .data
+            } else if type == String.self {
+                self = .text
+            } else if type == NoContent.self {
+                self = .nothing
+            } else if let optional = type as? any OptionalBody.Type {
+                self = .optional(optional)
+            } else {
+                self = .json
+            }
+        }
+
+        var acceptedTypes: AcceptedTypes {
+            switch self {
+            case .data, .text, .nothing: .any
+            case .json: .json
+            case .optional(let type): type.acceptedTypes
+            }
+        }
+
+        /// A Boolean value that indicates whether a value is made in no time.
+        var isImmediate: Bool {
+            switch self {
+            case .data, .nothing: true
+            case .text, .json, .optional: false
+            }
+        }
     }
 
-    /// Returns whether a value of a type is made of a body in no time.
-    static func isImmediate(_ type: any Any.Type) -> Bool { type == Data.self || type == NoContent.self }
-
     static func decode<Value: Decodable>(
-        _ type: Value.Type, from body: Data, head: ResponseHead, registry: TaskRegistry
+        _ type: Value.Type, _ kind: Kind, from body: Data, head: ResponseHead, registry: TaskRegistry
     ) throws -> Value {
-        if type == Data.self, let value = body as? Value { return value }
-        if type == String.self, let value = try BodyDecoder.string.decode(body, head, registry) as? Value {
-            return value
+        let value: Any
+        switch kind {
+        case .json:
+            if body.isEmpty { throw EmptyBody() }
+            return try registry.configuration.json.decode(type, from: body)
+        case .data: value = body
+        case .text: value = try BodyDecoder.string.decode(body, head, registry)
+        case .nothing: value = NoContent()
+        case .optional(let optional): value = try optional.decode(from: body, head: head, registry: registry)
         }
-        if type == NoContent.self, let value = NoContent() as? Value { return value }
-        if let optional = type as? any OptionalBody.Type,
-            let value = try optional.decode(from: body, head: head, registry: registry) as? Value
-        {
-            return value
-        }
-        if body.isEmpty { throw EmptyBody() }
-        return try registry.configuration.json.decode(Value.self, from: body)
+        guard let value = value as? Value else { preconditionFailure("the kind is that of the type") }
+        return value
     }
 
     struct EmptyBody: Error, CustomStringConvertible {
@@ -131,15 +157,15 @@ enum AutomaticBody {
 }
 
 /// An optional of a type that a body can be decoded to.
-private protocol OptionalBody {
+protocol OptionalBody: SendableMetatype {
     static func decode(from body: Data, head: ResponseHead, registry: TaskRegistry) throws -> Self
     static var acceptedTypes: AcceptedTypes { get }
 }
 
 extension Optional: OptionalBody where Wrapped: Decodable {
-    fileprivate static var acceptedTypes: AcceptedTypes { AutomaticBody.acceptedTypes(for: Wrapped.self) }
+    static var acceptedTypes: AcceptedTypes { AutomaticBody.Kind(Wrapped.self).acceptedTypes }
 
-    fileprivate static func decode(
+    static func decode(
         from body: Data, head: ResponseHead, registry: TaskRegistry
     ) throws -> Self {
         if body.isEmpty { return nil }
@@ -147,7 +173,8 @@ extension Optional: OptionalBody where Wrapped: Decodable {
         // Data and String take it as content.
         let isText = Wrapped.self == Data.self || Wrapped.self == String.self
         if !isText, body.elementsEqual("null".utf8) || body.elementsEqual(" ".utf8) { return nil }
-        return try AutomaticBody.decode(Wrapped.self, from: body, head: head, registry: registry)
+        return try AutomaticBody.decode(
+            Wrapped.self, AutomaticBody.Kind(Wrapped.self), from: body, head: head, registry: registry)
     }
 }
 

@@ -62,7 +62,8 @@ public struct NetworkError: Error, Sendable {
         var fields = Fields(kind: failure.kind, reason: failure.reason.printable(limit: Self.reasonLimit))
         fields.method = request.method
         fields.target = request.target
-        fields.request = request.body.isSequence ? request.withoutSequence : request
+        let held = request.body.isSequence ? request.withoutSequence : request
+        fields.request = held.withoutCallbacks
         fields.response = response
         fields.body = body
         fields.metrics = metrics

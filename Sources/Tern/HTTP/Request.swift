@@ -173,6 +173,17 @@ extension Request {
         extras = Extras(fields)
     }
 
+    /// The same request without the functions that are called during an attempt. One who keeps the error of a request can be
+    /// captured by them, and both would live for ever.
+    var withoutCallbacks: Request {
+        guard let fields = extras?.fields, fields.onQueueChange != nil || fields.onInterimResponse != nil else {
+            return self
+        }
+        var request = self
+        request.change { ($0.onQueueChange, $0.onInterimResponse) = (nil, nil) }
+        return request
+    }
+
     /// A Boolean value that indicates whether the request can hold an object or run code of the caller: interceptors, policies,
     /// providers, cookie stores and functions. Also true for any validation or trust policy of its own, which are not looked into.
     var hasCallerObjects: Bool {

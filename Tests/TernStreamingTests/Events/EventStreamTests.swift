@@ -1,9 +1,10 @@
 import Tern
 import TernConcurrency
 import TernHTTPCache
-import TernStreaming
 import TernTesting
 import Testing
+
+@testable import TernStreaming
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -105,6 +106,23 @@ struct EventStreamTests {
     }
 
     // MARK: Responses that are no event streams
+
+    /// The error has the request, and the request tells the stream about its connection.
+    @Test func aStreamThatFailedIsReleased() async throws {
+        try await withEventServer { exchange in
+            try exchange.respond(status: 429)
+        } test: { _, client in
+            weak var source: EventSource?
+            weak var states: Latest<EventStreamState>?
+            do {
+                let events = client.events("a")
+                (source, states) = (events.source, events.source.states)
+                let error = try await streamFailure { try await allData(of: events) }
+                #expect(error.status == 429 && events.state.name == "failed")
+            }
+            while source != nil || states != nil { await Task.yield() }
+        }
+    }
 
     @Test func wrongStatusIsAnErrorWithTheBody() async throws {
         try await withEventServer { exchange in
