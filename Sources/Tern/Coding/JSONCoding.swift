@@ -30,12 +30,12 @@ public struct JSONCoding: Sendable {
     /// Creates a coding with the defaults stated at each property.
     public init() {}
 
-    /// Returns a coding that uses Foundation's coders in place of ``decoder`` and ``encoder``. No response is decoded where the
-    /// call runs.
+    /// Returns a coding that uses Foundation's coders in place of ``decoder`` and ``encoder``. With a decoder of Foundation, no
+    /// response is decoded where the call runs.
     ///
     /// - Parameters:
-    ///   - decoder: Creates a decoder, once per response. nil, the default, leaves decoding to ``decoder``.
-    ///   - encoder: Creates an encoder, once per body. nil, the default, leaves encoding to ``encoder``.
+    ///   - decoder: Creates a decoder, for each decoding. nil, the default, leaves decoding to ``decoder``.
+    ///   - encoder: Creates an encoder, for each encoding. nil, the default, leaves encoding to ``encoder``.
     public static func foundation(
         decoder: (@Sendable () -> JSONDecoder)? = nil, encoder: (@Sendable () -> JSONEncoder)? = nil
     ) -> JSONCoding {

@@ -140,7 +140,7 @@ struct CacheExchange: Sendable {
             case .serve(let answer), .serveStale(let answer, _):
                 if let response = await serve(answer, .hit(decision.reason), of: exchange, isShared: isShared) {
                     if case .serveStale(_, revalidateInBackground: true) = decision.action {
-                        await cache.refresh(by: self)
+                        await cache.refresh(with: self)
                     }
                     return response
                 }

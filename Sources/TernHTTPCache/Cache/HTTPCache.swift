@@ -207,13 +207,13 @@ public actor HTTPCache {
     // MARK: Refreshing
 
     /// Refreshes a stale response in the background, once for each key at a time.
-    func refresh(by request: CacheExchange) {
-        let key = request.request.key
+    func refresh(with exchange: CacheExchange) {
+        let key = exchange.request.key
         guard refreshes[key] == nil, !refreshPauses.contains(key, at: now) else { return }
         // Ends with the exchange, whose time limits apply. Cancelled with the session's tasks.
         refreshes[key] = Task { [weak self] in
             // Another refresh can have ended between the look-up of this request and this call.
-            if await request.isServedStale() { await request.exchange.refresh() }
+            if await exchange.isServedStale() { await exchange.exchange.refresh() }
             await self?.refreshEnded(key)
         }
     }

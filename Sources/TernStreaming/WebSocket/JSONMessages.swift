@@ -81,7 +81,7 @@ public struct DecodedMessages<Value: Decodable & Sendable>: AsyncSequence, Senda
 
         init(receive: @escaping @Sendable () async throws(NetworkError) -> Received?) { self.receive = receive }
 
-        /// Returns the next value; nil after the last message, and after an error.
+        /// Returns the next value; nil after the last message, and after an error of kind `.decoding`.
         ///
         /// - Throws: The error of the socket, or one of kind `.decoding`.
         public mutating func next() async throws(NetworkError) -> Value? {
@@ -97,7 +97,7 @@ public struct DecodedMessages<Value: Decodable & Sendable>: AsyncSequence, Senda
             }
         }
 
-        /// Returns the next value; nil after the last message, and after an error. Called from the caller's actor.
+        /// The same as ``next()``: the value is decoded off the actor.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(NetworkError) -> Value? {
             try await next()
         }

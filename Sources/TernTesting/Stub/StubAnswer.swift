@@ -72,7 +72,8 @@ extension StubTransport {
         ///
         /// - Throws: The error of the encoder.
         public static func json(
-            _ value: some Encodable, status: Int = 200, encoder: TernJSONEncoder = TernJSONEncoder(), headers: Headers = [:]
+            _ value: some Encodable, status: Int = 200, encoder: TernJSONEncoder = TernJSONEncoder(),
+            headers: Headers = [:]
         ) throws -> Answer {
             data(try encoder.encode(value), status: status, contentType: "application/json", headers: headers)
         }

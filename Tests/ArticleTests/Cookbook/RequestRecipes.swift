@@ -72,7 +72,7 @@ private actor Article {
 }
 
 private struct Order: Codable, Sendable {
-    /// A state that a later version of the server adds is a value, too.
+    /// A state that this version does not know is also decoded.
     struct State: RawRepresentable, Codable, Hashable, Sendable {
         static let open = State(rawValue: "open")
         var rawValue: String
@@ -84,6 +84,7 @@ private struct Order: Codable, Sendable {
     var notes: JSONValue?
 
     enum CodingKeys: String, CodingKey {
+        // The strategy makes `orderId` of `order_id`.
         case orderID = "orderId"
         case createdAt, state, notes
     }
