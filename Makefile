@@ -39,7 +39,7 @@ help:
 	@echo 'make test-gallery          the gallery checks itself on an X server without a screen'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the checks of scripts/checks'
 	@echo 'make api                   the lists of public declarations, into API'
-	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -http-cache, -images, -pipeline, -startup, -streaming and -transfers.md'
+	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -http-cache, -images, -json, -pipeline, -startup, -streaming and -transfers.md'
 	@echo 'make bench-quick [PEERS=…]  small GETs of Tern and some peers, in less than 3 minutes'
 	@echo 'make docs                  the documentation as a site of static files, into .build/docs/site'
 	@echo 'make docs-preview [PORT=…] serves the site on this machine; test-docs: checks it in headless Chromium'
@@ -165,6 +165,7 @@ bench:
 	Benchmarks/run-caches
 	Benchmarks/run-http-cache
 	Benchmarks/run-images
+	Benchmarks/run-json
 	Benchmarks/run-pipeline
 	Benchmarks/run-startup
 	Benchmarks/run-streaming

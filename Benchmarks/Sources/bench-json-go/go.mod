@@ -1,0 +1,3 @@
+module bench-json-go
+
+go 1.19
