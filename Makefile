@@ -19,6 +19,7 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart=
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
 .PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak sockets chaos campaign \
+	json-values \
 	test-loops test-urlsession test-integrations lint format api bench bench-quick docs docs-preview \
 	test-docs clean
 
@@ -31,6 +32,7 @@ help:
 	@echo 'make sockets               memory, threads and descriptors of 1,000 WebSockets'
 	@echo 'make chaos [N=50000]       N requests each over HTTP/1.1, TLS and HTTP/2 to a server that breaks connections'
 	@echo 'make campaign [N=50000]    N multipart streams with limits and cancellations from a server that stalls and cuts'
+	@echo 'make json-values [N=1000000]  N random values, written by one JSON coder and read by the other'
 	@echo 'make test-loops            the tests with three event loops, over which connections are spread at once'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make test-integrations     the packages of Integrations, and the proxy of Examples/Server'
@@ -105,6 +107,12 @@ campaign:
 	@scripts/set-up test
 	TERN_CAMPAIGN=$(if $(filter file,$(origin N)),50000,$(N)) TERN_CAMPAIGN_SEED=$(or $(SEED),1) \
 		$(TEST) --filter PartsCampaignTests
+
+# make json-values N=1000000 SEED=2
+json-values:
+	@scripts/set-up test
+	TERN_JSON_VALUES=$(if $(filter file,$(origin N)),1000000,$(N)) TERN_JSON_SEED=$(or $(SEED),1) \
+		$(TEST) --filter RoundTripTests
 
 test-loops:
 	@scripts/set-up test
