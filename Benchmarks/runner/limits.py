@@ -5,9 +5,10 @@ import resource
 import subprocess
 
 import heads
+import typed
 
 # Scenarios of each.
-TOOLS = {"wrk": ("get", "https", "body64k"), "h2load": ("get", "https", "body64k", "h2")}
+TOOLS = {"wrk": ("get", "https", "body64k", "bytes"), "h2load": ("get", "https", "body64k", "bytes", "h2")}
 # A speed target counts where one of them reaches so many times the figure that the target demands.
 MARGIN = 1.15
 
@@ -18,7 +19,8 @@ def of(case, tools):
 
 
 def command(case, tool, server, seconds):
-    url = server.address(case.scenario) + ("/64k" if case.scenario == "body64k" else "/small")
+    path = case.path if case.body else "/64k" if case.scenario == "body64k" else "/small"
+    url = server.address(case.scenario) + path
     fields = [word for field in heads.all_fields(server, case.scenario) for word in ("-H", field)]
     if tool == "wrk":
         words = ["wrk", "-t", 1, "-c", case.connections, "-d", f"{seconds}s", "--timeout", "30s"]
@@ -50,7 +52,7 @@ def once(case, tool, server, seconds):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     total, rate, failed = read(tool, done.stdout)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    size = 65_536 if case.scenario == "body64k" else 0
+    size = 65_536 if case.scenario == "body64k" else len(typed.text(case.body)) if case.body else 0
     return {"client": tool, "scenario": case.scenario, "connections": case.connections, "requests": total, "rps": rate,
             "cpu_us_per_request": cpu * 1e6 / total, "cpu_seconds": cpu, "mb_per_s": rate * size / 1e6,
             "peak_rss_mib": 0.0, "errors": failed}

@@ -14,7 +14,8 @@ SYSTEM_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 def command(case, peer, programs, server):
     program = programs[case.variant if case.variant and peer in plan.OURS else peer]
-    words = [program, case.scenario, "--connections", case.connections, "--requests", case.count(peer)]
+    words = [program, "get" if case.scenario == "bytes" else case.scenario, "--connections", case.connections,
+             "--requests", case.count(peer)]
     if case.at_once:
         words += ["--at-once", case.at_once]
     if peer == "tern-executor":
@@ -25,6 +26,8 @@ def command(case, peer, programs, server):
                   "--file", server.folder / "large", "--size", server.size]
     elif case.is_transfer:
         words += ["--url", f"{base}/large", "--warm-up-url", f"{base}/small", "--size", server.size]
+    elif case.body:
+        words += ["--url", f"{base}{case.path}", *heads.of_body(case.scenario, case.body, server.folder)]
     else:
         words += ["--url", f"{base}/64k" if case.scenario == "body64k" else f"{base}/small"]
     if case.scenario == "download-file":
@@ -66,18 +69,21 @@ def interleaved(cases, peers, tools, rounds, programs, server, seconds):
     """Every peer and load generator once a round; the first of a round changes, so that no one always follows the same
     one."""
     runs = []
-    for case in cases:
-        clients = case.peers(peers) + limits.of(case, tools)
+    for group in plan.together(cases):
+        takes_part = {case.name: case.peers(peers) + limits.of(case, tools) for case in group}
+        clients = [client for client in [*peers, *tools] if any(client in some for some in takes_part.values())]
         for turn in range(rounds):
             shift = turn % len(clients)
             for client in clients[shift:] + clients[:shift]:
-                run = once(case, client, programs, server, seconds)
-                run["round"] = turn
-                runs.append(run)
-                told = run.get("reason") or (f"{run['rps']:>9.1f}/s {run['cpu_us_per_request']:>11.2f} µs "
-                                             f"{run['mb_per_s']:>8.1f} MB/s {run['peak_rss_mib']:>7.1f} MiB")
-                errors = f"  {run['errors']} errors" if run["errors"] else ""
-                print(f"{case.name:<16} {turn + 1}/{rounds} {client:<12}{told}{errors}", file=sys.stderr, flush=True)
+                for case in [case for case in group if client in takes_part[case.name]]:
+                    run = once(case, client, programs, server, seconds)
+                    run["round"] = turn
+                    runs.append(run)
+                    told = run.get("reason") or (f"{run['rps']:>9.1f}/s {run['cpu_us_per_request']:>11.2f} µs "
+                                                 f"{run['mb_per_s']:>8.1f} MB/s {run['peak_rss_mib']:>7.1f} MiB")
+                    errors = f"  {run['errors']} errors" if run["errors"] else ""
+                    print(f"{case.name:<16} {turn + 1}/{rounds} {client:<14}{told}{errors}", file=sys.stderr,
+                          flush=True)
     with open(server.work / "runs.jsonl", "w") as file:
         file.writelines(json.dumps(run) + "\n" for run in runs)
     return runs

@@ -79,8 +79,8 @@ def prepare(scratch, peers, builds=True, variants=tuple(plan.VARIANTS)):
         if builds:
             go(scratch / "go")
         programs["go"] = scratch / "go" / "bench-go"
-    if "hyper" in peers:
+    if set(plan.RUST) & set(peers):
         if builds:
             rust(scratch / "hyper")
-        programs["hyper"] = scratch / "hyper" / "release" / "bench-hyper"
+        programs.update({peer: scratch / "hyper" / "release" / "bench-hyper" for peer in plan.RUST if peer in peers})
     return programs

@@ -13,9 +13,10 @@ import plan
 
 # The columns of the ratios: a peer ("" for Tern itself) and a measure.
 COLUMNS = {("c", "speed"): "C: speed", ("c", "cpu"): "C: CPU", ("hyper", "speed"): "hyper: speed",
-           ("hyper", "cpu"): "hyper: CPU", ("go", "speed"): "Go: speed", ("go", "cpu"): "Go: CPU",
+           ("hyper", "cpu"): "hyper: CPU", ("serde", "speed"): "hyper + serde_json: speed",
+           ("serde", "cpu"): "hyper + serde_json: CPU", ("go", "speed"): "Go: speed", ("go", "cpu"): "Go: CPU",
            ("ahc", "speed"): "AHC: speed", ("ahc", "cpu"): "AHC: CPU", ("urlsession", "speed"): "URLSession: speed",
-           ("", "rss"): "peak RSS"}
+           ("", "decoding"): "CPU beyond the bytes", ("", "rss"): "peak RSS"}
 
 
 def median(runs, case, client, key):
@@ -25,7 +26,7 @@ def median(runs, case, client, key):
 
 def by_round(runs, case, client):
     return {run["round"]: run for run in runs
-            if run["case"] == case.name and run["client"] == client and not run["errors"]}
+            if run["case"] == case and run["client"] == client and not run["errors"]}
 
 
 def paired(runs, case, measure, client, peer):
@@ -34,9 +35,17 @@ def paired(runs, case, measure, client, peer):
         # Per request: the peers do not make the same number of them.
         return run["rps"] if measure == "speed" else run["cpu_us_per_request"]
 
-    ours, theirs = by_round(runs, case, client), by_round(runs, case, peer)
+    ours, theirs = by_round(runs, case.name, client), by_round(runs, case.name, peer)
     ratios = [figure(ours[turn]) / figure(theirs[turn]) for turn in ours if turn in theirs and figure(theirs[turn])]
     return statistics.median(ratios) if ratios else None
+
+
+def cost_of_decoding(runs, case, client):
+    """The median over the rounds of the CPU µs that a typed call takes beyond the GET of the same JSON as bytes."""
+    decoded, fetched = ({turn: run["cpu_us_per_request"] for turn, run in by_round(runs, name, client).items()}
+                        for name in (case.name, case.beside))
+    costs = [decoded[turn] - fetched[turn] for turn in decoded if turn in fetched]
+    return statistics.median(costs) if costs else None
 
 
 def is_limited(runs, case, target):
@@ -53,6 +62,8 @@ def verdict(case, target, runs, ours):
     bound = f"{'≥' if target.at_least else '≤'} {target.bound:g}"
     if target.measure == "rss":
         value, unit = median(runs, case, ours, "peak_rss_mib"), " MiB"
+    elif target.measure == "decoding":
+        value, unit = cost_of_decoding(runs, case, ours), " µs"
     else:
         value, unit = paired(runs, case, target.measure, ours, target.peer), "×"
     if value is None:
@@ -72,7 +83,7 @@ def verdict(case, target, runs, ours):
 def ratios(cases, peers, runs, ours):
     """The table of the ratios of one way to call Tern, and a sentence that counts the outcomes of its targets."""
     columns = [column for column in COLUMNS if not column[0] or column[0] in peers]
-    lines = ["| | " + " | ".join(COLUMNS[column] for column in columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    rows = []
     counts = dict.fromkeys(("met", "missed", "limited by the server", "not measured"), 0)
     for case in cases:
         cells = []
@@ -85,7 +96,11 @@ def ratios(cases, peers, runs, ours):
             elif column[0] and (value := paired(runs, case, column[1], ours, column[0])) is not None:
                 text = f"{value:.{1 if value >= 10 else 2}f}×"
             cells.append(text)
-        lines.append(f"| {case.title} | " + " | ".join(cells) + " |")
+        rows.append((case.title, cells))
+    # Columns of peers that took part in no case are left out.
+    used = [index for index in range(len(columns)) if any(cells[index] for _, cells in rows)]
+    lines = ["| | " + " | ".join(COLUMNS[columns[index]] for index in used) + " |", "|---" * (len(used) + 1) + "|",
+             *(f"| {title} | " + " | ".join(cells[index] for index in used) + " |" for title, cells in rows)]
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     return "\n".join(lines) + "\n", f"Targets: {told}."
 
@@ -126,6 +141,22 @@ def overview(cases, clients, runs):
             cells.append("failed" if measured and values[0][0] is None else "" if not measured else
                          " / ".join(f"{value:,.{digits}f}" for value, digits in values))
         lines.append(f"| {case.title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def decoding(cases, peers, runs):
+    """CPU µs of the typed GETs and of the GETs of the same JSON as bytes, with Tern's targets beside the differences."""
+    lines = ["| | client | bytes | decoded | difference |", "|---|---|---:|---:|---:|"]
+    for case in [case for case in cases if case.beside]:
+        beside = next(one for one in cases if one.name == case.beside)
+        for peer in case.peers(peers):
+            values = [median(runs, one, peer, "cpu_us_per_request") for one in (beside, case)]
+            values.append(cost_of_decoding(runs, case, peer))
+            cells = ["failed" if value is None else f"{value:,.1f}" for value in values]
+            target = next((one for one in case.targets_of(peer) if one.measure == "decoding"), None)
+            if target and peer in plan.OURS:
+                cells[-1] = verdict(case, target, runs, peer)[0]
+            lines.append(f"| {case.title} | {plan.TITLES[peer]} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -182,8 +213,10 @@ def versions(here, programs, tools):
             ("Swift", said("swift", "--version"))]
     if "c" in programs:
         rows.append(("libcurl", said(str(programs["c"]), "version")))
-    if "hyper" in programs:
+    if set(plan.RUST) & set(programs):
         rows.append(("hyper", f"{crate('hyper', here)} (tokio {crate('tokio', here)}, {said('rustc', '--version')})"))
+    if "serde" in programs:
+        rows.append(("serde_json", f"{crate('serde_json', here)} (serde {crate('serde', here)})"))
     if "go" in programs:
         rows.append(("Go", said("go", "version").replace("go version ", "")))
     if "ahc" in programs:
@@ -201,6 +234,11 @@ def versions(here, programs, tools):
 
 
 NOTES = (
+    "A typed call is `let user: User = try await client.get(\"user.json\")`: a request, and a value decoded from the JSON "
+    "of its answer. The typed POST encodes 30 repositories for each call, and decodes the user of 193 B that answers it. "
+    "Tern uses the session's default coders, Go encoding/json and hyper serde_json, with types that have the same "
+    "properties. Each peer checks what it decodes once before it measures, and the runner checks what each peer posts. "
+    "The other peers take no part.",
     "URLSession's HTTP/2 is what FoundationNetworking's own libcurl negotiates. The peer in hyper has no TLS: its "
     "HTTP/2 runs over plain text. hyper runs on one thread, Go on all processors. The C loop and the streamed peers "
     "count bytes and throw them away; the C loop collects bodies of 64 KiB, the others collect the bodies of all GETs "
@@ -234,6 +272,11 @@ def render(cases, peers, tools, rounds, runs, size, here, programs, picture, is_
               "", overview(cases, clients, runs)]
     if any(over_connections(cases, clients, runs).values()):
         lines += [f"![Requests a second and CPU time a request, over the number of connections]({picture})", ""]
+    if any(case.beside for case in cases):
+        lines += ["## The cost of decoding", "",
+                  "CPU µs of a typed GET and of a GET of the same JSON as bytes, one after the other in each round. The "
+                  "difference is the median of the differences within a round. In brackets the target.", "",
+                  decoding(cases, peers, runs)]
     if {"tern", "tern-executor"} <= set(peers):
         lines += ["## Tern: on the session's executor divided by without it", "", "| | speed | CPU |", "|---|---:|---:|"]
         for case in cases:

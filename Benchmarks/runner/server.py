@@ -44,6 +44,24 @@ http {{
             default_type application/json;
             return 200 '{small}';
         }}
+        # An answer leaves in one write, as that of an application does.
+        location /typed/ {{
+            default_type application/json;
+            sendfile off;
+            output_buffers 1 512k;
+        }}
+        # nginx refuses to post to a file, and answers with the error page, a file as well. The mirror, a copy of the
+        # request to a place that does nothing, makes it read the whole body before. The connection stays open.
+        location = /typed/users {{
+            alias {files}/typed/user.json;
+            client_body_buffer_size 64k;
+            mirror /nothing;
+            error_page 405 =200 /typed/user.json;
+        }}
+        location = /nothing {{
+            internal;
+            return 204;
+        }}
     }}
 }}
 """
@@ -82,8 +100,9 @@ def free_ports(count):
 class Server:
     """Context manager: starts everything, and removes processes and files at the end, however it ends."""
 
-    def __init__(self, work, sink, size):
+    def __init__(self, work, sink, size, texts=None):
         self.work, self.sink_tool, self.size = pathlib.Path(work), sink, size
+        self.texts = texts or {}  # By name: the JSON of the typed calls.
         self.folder, self.processes = None, []
         self.fields = {}  # By scenario: the fields of Tern's requests, for the peers that take them.
 
@@ -127,6 +146,9 @@ class Server:
 
     def _write_files(self):
         (self.folder / "64k").write_bytes(os.urandom(65_536))
+        (self.folder / "typed").mkdir()
+        for name, text in self.texts.items():
+            (self.folder / "typed" / f"{name}.json").write_bytes(text)
         block = os.urandom(1 << 20)
         with open(self.folder / "large", "wb") as file:
             for _ in range(self.size >> 20):

@@ -14,11 +14,17 @@ public enum Scenario: String, Sendable, CaseIterable {
     case downloadStream = "download-stream"
     /// Large uploads from a file.
     case upload
+    /// GETs of a user, decoded from JSON. Of the peers in Swift, only Tern's supports this scenario, `page` and `post`.
+    case user
+    /// GETs of a page of repositories, decoded from JSON.
+    case page
+    /// POSTs of a page of repositories, encoded as JSON for each call, which are answered with a user.
+    case post
 
     /// A Boolean value that indicates whether a request moves so much that the result is bytes a second.
     public var isTransfer: Bool {
         switch self {
-        case .get, .https, .h2, .body64k: false
+        case .get, .https, .h2, .body64k, .user, .page, .post: false
         case .downloadFile, .downloadStream, .upload: true
         }
     }
@@ -34,7 +40,7 @@ public struct Options: Sendable {
     public var warmUpURL: String?
     /// A PEM file with the only certificate authority to trust.
     public var caFile: String?
-    /// Where a download goes, or where an upload comes from.
+    /// Where a download goes, where an upload comes from, or the JSON of the values that are posted.
     public var file = ""
     /// The limit of connections.
     public var connections = 1
@@ -46,6 +52,8 @@ public struct Options: Sendable {
     public var warmUp: Int?
     /// Bytes that each body must have; nil: the scenario's own range.
     public var size: Int?
+    /// The number of the values that are decoded and the sums of two of their numbers; nil: they are not checked.
+    public var expected: Decoded?
     /// A Boolean value that indicates whether the progress of each request is read. Only Tern's program supports it.
     public var watches = false
     /// A Boolean value that indicates whether the calls run on the executor of their session.
@@ -59,8 +67,9 @@ public struct Options: Sendable {
 
     /// How to call a peer.
     public static let usage = """
-        usage: bench-X get|https|h2|body64k|download-file|download-stream|upload --url URL --connections N --requests M \
-        [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] [--at-once N] \
+        usage: bench-X get|https|h2|body64k|download-file|download-stream|upload|user|page|post --url URL \
+        --connections N --requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] \
+        [--at-once N] [--expect COUNT,SUM,SUM] \
         [--watch yes|no] [--executor yes|no] [--loops N] [--origins N] [--sessions N]
         """
 
@@ -81,6 +90,7 @@ public struct Options: Sendable {
             case "--requests": requests = Int(value) ?? 0
             case "--warm-up": warmUp = Int(value)
             case "--size": size = Int(value)
+            case "--expect": expected = Decoded(value)
             case "--watch": watches = value == "yes"
             case "--executor": usesExecutor = value == "yes"
             case "--loops": loops = Int(value)
@@ -89,7 +99,7 @@ public struct Options: Sendable {
             default: return nil
             }
         }
-        let needsFile = scenario == .downloadFile || scenario == .upload
+        let needsFile = scenario == .downloadFile || scenario == .upload || scenario == .post
         guard !url.isEmpty, connections > 0, requests > 0, !needsFile || !file.isEmpty else { return nil }
         guard origins > 0, sessions > 0 else { return nil }
     }
@@ -101,9 +111,40 @@ public struct Options: Sendable {
         case .get, .https, .h2: return (64...100).contains(bytes)
         case .body64k: return bytes == 65_536
         case .downloadFile, .downloadStream, .upload: return bytes == 1 << 30
+        case .user, .page, .post: return bytes >= 0
         }
     }
 
     /// Requests before the clock starts.
     var warmUpCount: Int { warmUp ?? max(min(requests / 10, 2_000), 2 * connections) }
+}
+
+/// The number of decoded values, and the sums of two of their numbers.
+public struct Decoded: Sendable, Equatable {
+    /// The number of values.
+    public var count: Int
+    /// The sum of one number of each.
+    public var first: Int
+    /// The sum of another number of each.
+    public var second: Int
+
+    /// Creates the figures.
+    public init(count: Int, first: Int, second: Int) {
+        self.count = count
+        self.first = first
+        self.second = second
+    }
+
+    /// Reads `COUNT,SUM,SUM`.
+    init?(_ text: String) {
+        let numbers = text.split(separator: ",").compactMap { Int($0) }
+        guard numbers.count == 3 else { return nil }
+        self.init(count: numbers[0], first: numbers[1], second: numbers[2])
+    }
+}
+
+/// The error of a scenario that a peer does not have.
+public struct UnsupportedScenario: Error {
+    /// Creates the error.
+    public init() {}
 }

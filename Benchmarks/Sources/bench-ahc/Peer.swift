@@ -57,6 +57,8 @@ struct Peer {
             return count
         case .upload:
             return try await upload(url)
+        case .user, .page, .post:
+            throw UnsupportedScenario()
         }
     }
 

@@ -21,7 +21,8 @@ type peer struct {
 	options options
 	client  http.Client
 	fields  http.Header
-	failed  int64 // failures of the whole process, of which three are printed
+	page    []repository // the values that are posted
+	failed  int64        // failures of the whole process, of which three are printed
 }
 
 func newPeer(o options) (*peer, error) {
@@ -52,6 +53,10 @@ func newPeer(o options) (*peer, error) {
 
 // perform sends one request and returns the size of the body, or for an upload the size that the server counted.
 func (p *peer) perform(scenario, url string) (int64, error) {
+	switch scenario {
+	case "user", "page", "post":
+		return p.performTyped(url)
+	}
 	method, body, length := http.MethodGet, io.Reader(nil), int64(0)
 	if scenario == "upload" {
 		file, err := os.Open(p.options.file)
@@ -173,6 +178,12 @@ func main() {
 		os.Exit(64)
 	}
 	p, err := newPeer(o)
+	if err == nil {
+		err = p.readPage()
+	}
+	if err == nil {
+		err = p.check()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-go:", err)
 		os.Exit(1)

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 )
 
-const usage = "usage: bench-go get|https|h2|body64k|download-file|download-stream|upload --url URL --connections N " +
-	"--requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] [--at-once N] [--field 'NAME: VALUE']..."
+const usage = "usage: bench-go get|https|h2|body64k|download-file|download-stream|upload|user|page|post --url URL " +
+	"--connections N --requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] " +
+	"[--at-once N] [--expect COUNT,SUM,SUM] [--field 'NAME: VALUE']..."
 
 // options is the command line, the same for every peer.
 type options struct {
@@ -16,6 +18,7 @@ type options struct {
 	requests                               int64
 	warmUp, size                           int64 // -1: the scenario's own
 	fields                                 http.Header
+	expected                               decoded
 }
 
 // parse reads `SCENARIO --url URL --connections N --requests M …`.
@@ -47,6 +50,11 @@ func parse(arguments []string) (options, bool) {
 			o.warmUp = number
 		case "--size":
 			o.size = number
+		case "--expect":
+			e := &o.expected
+			if _, err := fmt.Sscanf(value, "%d,%d,%d", &e.count, &e.first, &e.second); err != nil {
+				return o, false
+			}
 		case "--field":
 			name, content, _ := strings.Cut(value, ":")
 			o.fields.Add(name, strings.TrimSpace(content))
@@ -55,8 +63,8 @@ func parse(arguments []string) (options, bool) {
 		}
 	}
 	switch o.scenario {
-	case "get", "https", "h2", "body64k", "download-stream":
-	case "download-file", "upload":
+	case "get", "https", "h2", "body64k", "download-stream", "user", "page":
+	case "download-file", "upload", "post":
 		if o.file == "" {
 			return o, false
 		}
@@ -71,6 +79,10 @@ func parse(arguments []string) (options, bool) {
 
 func (o options) isTransfer() bool {
 	return o.scenario == "download-file" || o.scenario == "download-stream" || o.scenario == "upload"
+}
+
+func (o options) isTyped() bool {
+	return o.scenario == "user" || o.scenario == "page" || o.scenario == "post"
 }
 
 // accepts reports whether the scenario expects a body of so many bytes.

@@ -43,6 +43,12 @@ final class Peer: Sendable {
                 peers.append(peer)
             }
         }
+        do {
+            try await peers[0].check(options)
+        } catch {
+            complain("bench-tern: \(error)")
+            exit(1)
+        }
         let benchmark = Benchmark(client: "tern", options: options) { worker in
             options.usesExecutor ? sessions[worker % sessions.count].executor : nil
         }
@@ -68,6 +74,11 @@ final class Peer: Sendable {
     let warmUpPath: String
     let file: URL
     let watches: Bool
+    /// The number of values that a typed call decodes, and the size of their JSON.
+    let count: Int
+    let size: Int
+    /// The values that are posted.
+    let page: [Repository]
 
     init?(_ options: Options, session: Session, origin: Int) {
         guard let (base, path) = split(options.url), var address = URLComponents(string: base) else { return nil }
@@ -79,6 +90,14 @@ final class Peer: Sendable {
         warmUpPath = options.warmUpURL.flatMap(split)?.path ?? path
         file = URL(filePath: options.file)
         watches = options.watches
+        count = options.expected?.count ?? 0
+        size = options.size ?? 0
+        do {
+            page = scenario == .post ? try JSONCoding().decode([Repository].self, from: Data(contentsOf: file)) : []
+        } catch {
+            complain("bench-tern: \(error)")
+            return nil
+        }
     }
 
     func perform(_ scenario: Scenario) async throws -> Int {
@@ -96,6 +115,8 @@ final class Peer: Sendable {
         case .upload:
             let answer = try await client.upload(path, method: .put, file: file).value
             return Int(String(decoding: answer, as: UTF8.self)) ?? 0
+        case .user, .page, .post:
+            return try await performTyped(scenario)
         }
     }
 
@@ -126,6 +147,8 @@ final class Peer: Sendable {
             task.resume()
             let count = Int(String(decoding: try await task.value, as: UTF8.self)) ?? 0
             return await seen == Int64(count) ? count : -1
+        case .user, .page, .post:
+            throw UnsupportedScenario()
         }
     }
 

@@ -57,6 +57,8 @@ struct Peer {
             let (data, response) = try await session.upload(for: request, fromFile: file)
             try check(response)
             return Int(String(decoding: data, as: UTF8.self)) ?? 0
+        case .user, .page, .post:
+            throw UnsupportedScenario()
         }
     }
 

@@ -1,9 +1,11 @@
-//! The peer of Rust's hyper 0.14: its pooled client with the defaults of the crate, on a runtime of one thread.
+//! The peer of Rust's hyper 0.14: its pooled client with the defaults of the crate, on a runtime of one thread. The
+//! typed calls decode and encode with serde_json.
 //!
 //! It has no TLS: `h2` runs over plain text with prior knowledge of HTTP/2.
 
 mod options;
 mod sample;
+mod typed;
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -25,11 +27,13 @@ const CHUNK: usize = 256 * 1024;
 struct Peer {
     options: Options,
     client: Client<HttpConnector>,
+    /// The values that are posted.
+    page: Vec<typed::Repository>,
     complaints: Cell<u32>,
 }
 
 impl Peer {
-    fn new(options: Options) -> Peer {
+    fn new(options: Options) -> Result<Peer, Failure> {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         let mut builder = Client::builder();
@@ -37,11 +41,18 @@ impl Peer {
             builder.http2_only(true);
         }
         let client = builder.build(connector);
-        Peer { options, client, complaints: Cell::new(0) }
+        let page = match options.scenario {
+            Scenario::Post => serde_json::from_slice(&fs::read(&options.file)?)?,
+            _ => Vec::new(),
+        };
+        Ok(Peer { options, client, page, complaints: Cell::new(0) })
     }
 
     /// Sends one request and returns the size of the body, or for an upload the size that the server counted.
     async fn perform(&self, scenario: Scenario, uri: &Uri) -> Result<u64, Failure> {
+        if scenario.is_typed() {
+            return self.perform_typed(uri).await;
+        }
         let mut request = Request::builder().uri(uri.clone());
         for (name, value) in &self.options.fields {
             request = request.header(name, value);
@@ -162,6 +173,9 @@ async fn run(peer: &Rc<Peer>, requests: u64, scenario: Scenario, url: &str, chec
 
 async fn measure(peer: Rc<Peer>) -> Result<u64, Failure> {
     let o = &peer.options;
+    if o.scenario.is_typed() {
+        peer.check().await?;
+    }
     if !o.scenario.is_transfer() {
         if o.scenario == Scenario::H2 {
             // The first request alone: requests at once would open a connection each.
@@ -192,7 +206,7 @@ fn main() {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let tasks = tokio::task::LocalSet::new();
-    match tasks.block_on(&runtime, async { measure(Rc::new(Peer::new(options))).await }) {
+    match tasks.block_on(&runtime, async { measure(Rc::new(Peer::new(options)?)).await }) {
         Ok(0) => {}
         Ok(_) => std::process::exit(1),
         Err(failure) => {

@@ -1,8 +1,8 @@
 //! The command line, the same for every peer.
 
-pub const USAGE: &str = "usage: bench-hyper get|h2|body64k|download-file|download-stream|upload --url URL \
-    --connections N --requests M [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] \
-    [--field 'NAME: VALUE']...";
+pub const USAGE: &str = "usage: bench-hyper get|h2|body64k|download-file|download-stream|upload|user|page|post \
+    --url URL --connections N --requests M [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] \
+    [--expect COUNT,SUM,SUM] [--field 'NAME: VALUE']...";
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Scenario {
@@ -12,6 +12,9 @@ pub enum Scenario {
     DownloadFile,
     DownloadStream,
     Upload,
+    User,
+    Page,
+    Post,
 }
 
 impl Scenario {
@@ -23,12 +26,19 @@ impl Scenario {
             "download-file" => Scenario::DownloadFile,
             "download-stream" => Scenario::DownloadStream,
             "upload" => Scenario::Upload,
+            "user" => Scenario::User,
+            "page" => Scenario::Page,
+            "post" => Scenario::Post,
             _ => return None,
         })
     }
 
     pub fn is_transfer(self) -> bool {
         matches!(self, Scenario::DownloadFile | Scenario::DownloadStream | Scenario::Upload)
+    }
+
+    pub fn is_typed(self) -> bool {
+        matches!(self, Scenario::User | Scenario::Page | Scenario::Post)
     }
 }
 
@@ -41,8 +51,10 @@ pub struct Options {
     pub connections: u64,
     pub requests: u64,
     pub fields: Vec<(String, String)>,
+    /// The number of the values that are decoded, and the sums of two of their numbers.
+    pub expected: Vec<i64>,
+    pub size: Option<u64>,
     warm_up: Option<u64>,
-    size: Option<u64>,
 }
 
 impl Options {
@@ -58,6 +70,7 @@ impl Options {
             connections: 1,
             requests: 1,
             fields: Vec::new(),
+            expected: Vec::new(),
             warm_up: None,
             size: None,
         };
@@ -71,6 +84,9 @@ impl Options {
                 "--requests" => options.requests = value.parse().ok()?,
                 "--warm-up" => options.warm_up = Some(value.parse().ok()?),
                 "--size" => options.size = Some(value.parse().ok()?),
+                "--expect" => {
+                    options.expected = value.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
+                }
                 "--field" => {
                     let (name, content) = value.split_once(':')?;
                     options.fields.push((name.to_string(), content.trim().to_string()));
@@ -78,7 +94,7 @@ impl Options {
                 _ => return None,
             }
         }
-        let needs_file = matches!(options.scenario, Scenario::DownloadFile | Scenario::Upload);
+        let needs_file = matches!(options.scenario, Scenario::DownloadFile | Scenario::Upload | Scenario::Post);
         let is_complete = !options.url.is_empty() && (!needs_file || !options.file.is_empty());
         (is_complete && options.connections > 0 && options.requests > 0).then_some(options)
     }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+)
+
+// user is a user of the typed calls.
+type user struct {
+	ID        int     `json:"id"`
+	Login     string  `json:"login"`
+	Name      string  `json:"name"`
+	Email     string  `json:"email"`
+	AvatarURL string  `json:"avatar_url"`
+	Followers int     `json:"followers"`
+	SiteAdmin bool    `json:"site_admin"`
+	Score     float64 `json:"score"`
+}
+
+type owner struct {
+	Login     string `json:"login"`
+	ID        int    `json:"id"`
+	AvatarURL string `json:"avatar_url"`
+	Type      string `json:"type"`
+}
+
+type license struct {
+	Key  string `json:"key"`
+	Name string `json:"name"`
+}
+
+// repository is a repository of the typed calls.
+type repository struct {
+	ID            int      `json:"id"`
+	Name          string   `json:"name"`
+	FullName      string   `json:"full_name"`
+	Private       bool     `json:"private"`
+	Owner         owner    `json:"owner"`
+	HTMLURL       string   `json:"html_url"`
+	Description   string   `json:"description"`
+	Fork          bool     `json:"fork"`
+	CreatedAt     string   `json:"created_at"`
+	PushedAt      string   `json:"pushed_at"`
+	Homepage      *string  `json:"homepage,omitempty"`
+	Size          int      `json:"size"`
+	Stargazers    int      `json:"stargazers_count"`
+	Watchers      int      `json:"watchers_count"`
+	Language      *string  `json:"language,omitempty"`
+	Forks         int      `json:"forks_count"`
+	OpenIssues    int      `json:"open_issues_count"`
+	DefaultBranch string   `json:"default_branch"`
+	Topics        []string `json:"topics"`
+	License       *license `json:"license,omitempty"`
+	Score         float64  `json:"score"`
+}
+
+// decoded holds the number of decoded values, and the sums of two of their numbers.
+type decoded struct{ count, first, second int }
+
+// readPage reads the values that are posted.
+func (p *peer) readPage() error {
+	if p.options.scenario != "post" {
+		return nil
+	}
+	data, err := os.ReadFile(p.options.file)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, &p.page)
+}
+
+// newTypedRequest returns the request of a typed call.
+func (p *peer) newTypedRequest(url string) (*http.Request, error) {
+	if p.options.scenario != "post" {
+		return http.NewRequest(http.MethodGet, url, nil)
+	}
+	data, err := json.Marshal(p.page)
+	if err != nil {
+		return nil, err
+	}
+	return http.NewRequest(http.MethodPost, url, bytes.NewReader(data))
+}
+
+// call performs a typed call, and returns the decoded user or repositories.
+func (p *peer) call(url string) (*user, []repository, error) {
+	request, err := p.newTypedRequest(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	for name, values := range p.fields {
+		request.Header[name] = values
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		_, _ = io.Copy(io.Discard, response.Body)
+		return nil, nil, fmt.Errorf("status %d", response.StatusCode)
+	}
+	data, err := collect(response)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.options.scenario == "page" {
+		var repositories []repository
+		err = json.Unmarshal(data, &repositories)
+		return nil, repositories, err
+	}
+	one := new(user)
+	err = json.Unmarshal(data, one)
+	return one, nil, err
+}
+
+// performTyped performs a typed call, and returns the size of the JSON of the answer.
+func (p *peer) performTyped(url string) (int64, error) {
+	one, repositories, err := p.call(url)
+	if err != nil {
+		return 0, err
+	}
+	if one != nil && one.ID <= 0 || one == nil && len(repositories) != p.options.expected.count {
+		return -1, nil
+	}
+	return p.options.size, nil
+}
+
+// check performs a typed call once, and fails if the values are not those of the command line.
+func (p *peer) check() error {
+	if !p.options.isTyped() {
+		return nil
+	}
+	one, repositories, err := p.call(p.options.url)
+	if err != nil {
+		return err
+	}
+	found := decoded{count: len(repositories)}
+	if one != nil {
+		found = decoded{1, one.ID, one.Followers}
+	}
+	for _, repository := range repositories {
+		found.first += repository.Stargazers
+		found.second += repository.Size
+	}
+	if found != p.options.expected {
+		return fmt.Errorf("decoded %v, not %v", found, p.options.expected)
+	}
+	return nil
+}
