@@ -18,7 +18,7 @@ ENVIRONMENT = dict(os.environ, GODEBUG="asyncpreemptoff=1")
 
 
 def output(words, **options):
-    """What a command prints. Its complaints are shown if it fails."""
+    """Returns the output of a command. Its complaints are shown if it fails."""
     done = subprocess.run([str(word) for word in words], capture_output=True, timeout=600, **options)
     if done.returncode:
         sys.exit(f"run-json: {' '.join(map(str, words))} ended with {done.returncode}:\n{done.stderr.decode()[-2000:]}")

@@ -8,7 +8,7 @@ import sys
 import programs
 
 PACKAGES = ["orjson==3.13.0", "msgspec==0.22.0"]
-# What the tables call the peers.
+# The names of the peers in the tables.
 TITLES = {"tern": "Tern", "foundation": "Foundation", "serde": "serde_json", "go": "Go", "orjson": "orjson",
           "msgspec": "msgspec"}
 HERE = pathlib.Path(__file__).resolve().parent.parent
