@@ -20,25 +20,28 @@ struct JSONKey: CodingKey {
     }
 }
 
-/// The places of the path that was asked for last.
+/// Some of the keys and elements of the large containers that were searched for a path.
 ///
-/// A search in a container continues there, so that all paths of a text together take linear time when they are asked
-/// for in order.
+/// A search begins at the last one before its target, so that it takes few steps in whatever order a type asks for
+/// paths.
 struct PathMemory {
-    struct Level {
-        var container: Int
-        /// The key or element that contains the place.
-        var child: Int
-        var ordinal: Int
-        /// The child before it; the child itself for the first one.
-        var previous: Int
-    }
+    /// The number of keys or elements from one mark to the next. A container with fewer has no marks.
+    static var interval: Int { 64 }
 
-    var levels: [Level] = []
+    /// The tokens of each 64th key or element of a container.
+    var marks: [Int: [UInt32]] = [:]
 
     mutating func clear() {
-        if !levels.isEmpty { levels.removeAll(keepingCapacity: true) }
+        if !marks.isEmpty { marks = [:] }
     }
+}
+
+/// A step of a coding path.
+struct PathLevel {
+    let container: Int
+    /// The key or element that contains the target of the path.
+    var child: Int
+    var ordinal: Int
 }
 
 extension DecodingCore {
@@ -58,37 +61,58 @@ extension DecodingCore {
     }
 
     /// Returns the containers that contain a value, and the places in them.
-    func levels(to target: Int) -> [PathMemory.Level] {
-        var levels: [PathMemory.Level] = []
-        let known = unsafe storage.pointee.path.levels
+    func levels(to target: Int) -> [PathLevel] {
+        var levels: [PathLevel] = []
         var container = 0
         while container != target, token(container).isContainer, target < token(container).end {
-            let isObject = token(container).kind == .object
-            var level = PathMemory.Level(
-                container: container, child: container + 1, ordinal: 0, previous: container + 1)
-            if levels.count < known.count {
-                let candidate = known[levels.count]
-                if candidate.container == container && candidate.child <= target { level = candidate }
-            }
-            var next = skip(isObject ? level.child + 1 : level.child)
-            while next <= target {
-                level.previous = level.child
-                level.child = next
-                level.ordinal += 1
-                next = skip(isObject ? next + 1 : next)
-            }
+            let level = level(to: target, in: container)
             levels.append(level)
-            container = isObject ? level.child + 1 : level.child
+            container = token(container).kind == .object ? level.child + 1 : level.child
             // A key itself is as deep as its value.
             if target < container { break }
         }
-        // The path of a container is asked for between those of its values, and does not end the search in it.
-        if levels.count < known.count, known[levels.count].container == container {
-            unsafe storage.pointee.path.levels = levels + known[levels.count...]
-        } else {
-            unsafe storage.pointee.path.levels = levels
-        }
         return levels
+    }
+
+    /// Returns the key or element before that of a level; the same one if it is the first.
+    func child(before level: PathLevel) -> Int {
+        if level.ordinal == 0 { return level.child }
+        // The token before is the last one of that child.
+        return self.level(to: level.child - 1, in: level.container).child
+    }
+
+    /// Returns the place of a value in a container that contains it.
+    private func level(to target: Int, in container: Int) -> PathLevel {
+        var level = PathLevel(container: container, child: container + 1, ordinal: 0)
+        if token(container).count > PathMemory.interval {
+            let marks = marks(in: container)
+            let mark = marks.lastIndex(notAfter: target)
+            level.child = Int(marks[mark])
+            level.ordinal = mark * PathMemory.interval
+        }
+        while true {
+            let next = child(after: level.child, in: container)
+            if next > target { return level }
+            level.child = next
+            level.ordinal += 1
+        }
+    }
+
+    private func child(after child: Int, in container: Int) -> Int {
+        skip(token(container).kind == .object ? child + 1 : child)
+    }
+
+    /// Returns the marks of a container, which are made once.
+    private func marks(in container: Int) -> [UInt32] {
+        if let marks = unsafe storage.pointee.path.marks[container] { return marks }
+        var marks: [UInt32] = []
+        var child = container + 1
+        for ordinal in 0..<token(container).count {
+            if ordinal.isMultiple(of: PathMemory.interval) { marks.append(UInt32(truncatingIfNeeded: child)) }
+            child = self.child(after: child, in: container)
+        }
+        unsafe storage.pointee.path.marks[container] = marks
+        return marks
     }
 
     // MARK: Conversion of keys
@@ -107,11 +131,24 @@ extension DecodingCore {
 
     private func convertedKey(_ name: String, in object: Int, path: [any CodingKey]) -> any CodingKey {
         let isDictionary = token(object).flags & Token.Flags.isDictionary != 0
-        guard unsafe storage.pointee.convertsKeys, !isDictionary else { return JSONKey(stringValue: name) }
+        let isPlain = unsafe isDictionary || storage.pointee.plainValue.contains(object)
+        guard unsafe storage.pointee.convertsKeys, !isPlain else { return JSONKey(stringValue: name) }
         switch unsafe storage.pointee.settings.values.keys {
         case .useDefaultKeys: return JSONKey(stringValue: name)
         case .convertFromSnakeCase: return JSONKey(stringValue: SnakeCase.camelCase(of: name))
         case .custom(let convert): return convert(path + [JSONKey(stringValue: name)])
         }
+    }
+}
+
+extension [UInt32] {
+    /// Returns the index of the last number that is not above `limit`. The first one must not be, and they ascend.
+    fileprivate func lastIndex(notAfter limit: Int) -> Int {
+        var (low, high) = (0, count)
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if Int(self[middle]) <= limit { low = middle } else { high = middle }
+        }
+        return low
     }
 }

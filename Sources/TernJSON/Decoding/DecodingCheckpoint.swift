@@ -1,6 +1,7 @@
 /// The points at which a decoding that takes long can end: every 64 KiB of text, and every some thousand values.
 package enum DecodingCheckpoint {
-    /// Called at each point, beside the check whether the current task is cancelled; nil for nothing. An error ends the decoding.
+    /// Called at each point, beside the check whether the current task is cancelled; nil for nothing. An error ends the
+    /// decoding.
     @TaskLocal package static var check: (@Sendable () throws -> Void)?
 
     static func pass() throws {

@@ -48,7 +48,8 @@ extension DecodingCore {
         }
     }
 
-    /// - Parameter isInside: A Boolean value that indicates whether the members of the place are shown, and not those around it.
+    /// - Parameter isInside: A Boolean value that indicates whether the members of the place are shown, and not those
+    ///   around it.
     private func located(_ context: DecodingError.Context, isInside: Bool = false) -> DecodingError.Context {
         // An error of a type's own has no mark: the path leads to its place.
         if context.underlyingError != nil && !(context.underlyingError is Mark) { return context }
@@ -120,7 +121,7 @@ extension DecodingCore {
     /// Returns the members or elements around a value, without values.
     private func excerpt(around index: Int) -> String {
         guard let level = levels(to: index).last else { return "▸\(sketch(of: index))◂" }
-        return excerpt(of: level.container, from: level.previous, marking: level.child)
+        return excerpt(of: level.container, from: child(before: level), marking: level.child)
     }
 
     /// Returns some members or elements of an object or array, without values.
@@ -187,53 +188,4 @@ extension DecodingCore {
         case .object: "{…}"
         }
     }
-}
-
-/// The place of a decoding error in a JSON text.
-///
-/// Errors of ``TernJSONDecoder`` have it as the underlying error of their context:
-///
-/// ```swift
-/// do {
-///     user = try TernJSONDecoder().decode(User.self, from: data)
-/// } catch {
-///     if let place = TernJSONErrorPlace(of: error) { print(place.line, place.column, place.excerpt) }
-/// }
-/// ```
-public struct TernJSONErrorPlace: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The number of bytes before the place.
-    public let offset: Int
-    /// The line, from 1.
-    public let line: Int
-    /// The column in characters (Unicode scalars), from 1.
-    public let column: Int
-    /// The keys and punctuation around the place, marked with `▸`. Values never show, because they can be secrets:
-    /// their kind stands for them.
-    public let excerpt: String
-
-    /// Returns the place of an error; nil if it is not an error of ``TernJSONDecoder`` with a place.
-    public init?(of error: any Error) {
-        let context: DecodingError.Context? =
-            switch error as? DecodingError {
-            case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context),
-                .dataCorrupted(let context):
-                context
-            default: nil
-            }
-        guard let place = context?.underlyingError as? TernJSONErrorPlace else { return nil }
-        self = place
-    }
-
-    init(offset: Int, line: Int, column: Int, excerpt: String) {
-        self.offset = offset
-        self.line = line
-        self.column = column
-        self.excerpt = excerpt
-    }
-
-    /// The place without the excerpt.
-    package var position: String { "at offset \(offset) (line \(line), column \(column))" }
-
-    /// The place and the excerpt.
-    public var description: String { "\(position): \(excerpt)" }
 }

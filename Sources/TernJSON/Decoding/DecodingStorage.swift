@@ -36,6 +36,8 @@ struct DecodingStorage {
     var indexes: [Int: KeyIndex] = [:]
     var indexedKeys = 0
     var path = PathMemory()
+    /// The tokens of the ``JSONValue`` that is being decoded, whose names are not converted.
+    var plainValue = 0..<0
     /// The object that frees this state. It is valid as long as this state is.
     var owner: Unmanaged<DecodingOwner>?
 
@@ -120,8 +122,11 @@ struct DecodingCore {
 
     /// Counts a value, and looks from time to time whether the current task is cancelled.
     @inline(__always)
-    func countValue() throws {
-        unsafe storage.pointee.countdown &-= 1
+    func countValue() throws { try countValues(1) }
+
+    @inline(__always)
+    func countValues(_ count: Int) throws {
+        unsafe storage.pointee.countdown &-= count
         if unsafe storage.pointee.countdown < 0 { try checkCancellation() }
     }
 

@@ -27,7 +27,7 @@ extension UnsafeMutablePointer where Pointee == KeyedState {
             if index >= 0 { return index }
         }
         let core = unsafe pointee.core
-        if unsafe pointee.patience < 0 {
+        if unsafe pointee.comparisonsLeft < 0 {
             unsafe core.useIndex(self, at: pointee.object)
             return unsafe find(name: name, advances: advances)
         }
@@ -44,7 +44,7 @@ extension UnsafeMutablePointer where Pointee == KeyedState {
                     return place &+ 1
                 }
             }
-            unsafe pointee.patience &-= 4
+            unsafe pointee.comparisonsLeft &-= 4
             place = core.skip(place &+ 1)
         }
         return -1
@@ -81,7 +81,7 @@ extension UnsafeMutablePointer where Pointee == KeyedState {
     @unsafe @inline(never)
     private func findElsewhere(_ key: UnsafePointer<UInt8>, word: UInt64, advances: Bool) -> Int {
         let core = unsafe pointee.core
-        if unsafe pointee.patience < 0 && pointee.index == nil && pointee.mode != .snake {
+        if unsafe pointee.comparisonsLeft < 0 && pointee.index == nil && pointee.mode != .snake {
             unsafe pointee.index = core.keyIndex(for: pointee.object)
         }
         if let index = unsafe pointee.index {
@@ -99,7 +99,7 @@ extension UnsafeMutablePointer where Pointee == KeyedState {
                 if token.payload == word,
                     unsafe ByteWords.areEqual(core.bytes + Int(token.start), key, count: token.length)
                 {
-                    unsafe pointee.patience &-= comparisons
+                    unsafe pointee.comparisonsLeft &-= comparisons
                     unsafe pointee.cursor = advances ? core.skip(place &+ 1) : place
                     return place &+ 1
                 }
@@ -109,7 +109,7 @@ extension UnsafeMutablePointer where Pointee == KeyedState {
             place = unsafe pointee.object &+ 1
             stop = start
         }
-        unsafe pointee.patience &-= comparisons
+        unsafe pointee.comparisonsLeft &-= comparisons
         return -1
     }
 }
@@ -124,8 +124,9 @@ extension DecodingCore {
     /// A table holds a mark for the hash of each key. Only keys with the same mark are compared. False for an object
     /// with escaped or with many keys, which get an index.
     ///
-    /// - Parameter converted: A Boolean value that indicates whether they are different in their letters, so that they also are after the conversion
-    ///   from snake case. Then keys beyond ASCII get an index, too: words of other letters can change their length.
+    /// - Parameter converted: A Boolean value that indicates whether they are different in their letters, so that they
+    ///   also are after the conversion from snake case. Then keys beyond ASCII get an index, too: words of other letters
+    ///   can change their length.
     func keysAreDifferent(in object: Int, converted: Bool) -> Bool {
         let token = token(object)
         if token.count > Self.largestSearch { return false }

@@ -27,22 +27,37 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func contains(_ key: Key) -> Bool { unsafe state.find(key, advances: false) >= 0 }
 
+    /// Returns the index of a key's value; -1 if there is none.
+    @inline(__always)
+    private func find(_ key: Key) throws -> Int {
+        if unsafe state.pointee.mode == .name { return try findByName(key) }
+        return unsafe state.find(key, advances: true)
+    }
+
+    /// Counts the value, because a type can read any number of scalars in a loop over such keys.
+    @inline(never)
+    private func findByName(_ key: Key) throws -> Int {
+        try core.countValue()
+        return unsafe state.find(name: key.stringValue, advances: true)
+    }
+
     /// Returns the index of a key's value.
     @inline(__always)
     private func required(_ key: Key) throws -> Int {
-        let index = unsafe state.find(key, advances: true)
+        let index = try find(key)
         if index < 0 { throw unsafe core.missing(key, in: state.pointee.object) }
         return index
     }
 
     /// Returns the index of a key's value; nil if it is missing or null.
     @inline(__always)
-    private func present(_ key: Key) -> Int? {
-        let index = unsafe state.find(key, advances: true)
+    private func present(_ key: Key) throws -> Int? {
+        let index = try find(key)
         return index < 0 || core.isNull(index) ? nil : index
     }
 
     func decodeNil(forKey key: Key) throws -> Bool {
+        try core.countValue()
         let index = unsafe state.find(key, advances: false)
         if index < 0 { throw unsafe core.missing(key, in: state.pointee.object) }
         return core.isNull(index)
@@ -53,7 +68,7 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
-        guard let index = present(key) else { return nil }
+        guard let index = try present(key) else { return nil }
         return try core.value(type, at: index)
     }
 
@@ -73,7 +88,7 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     func superDecoder(forKey key: Key) throws -> any Decoder {
-        unsafe decoder(at: state.find(key, advances: true), key: key)
+        decoder(at: try find(key), key: key)
     }
 
     private func decoder(at index: Int, key: any CodingKey) -> any Decoder {

@@ -75,7 +75,7 @@ struct KeyedState {
     /// The key that is compared first: the one after the last that was found.
     var cursor = 0
     /// The number of keys that may be compared before an index is made.
-    var patience = 0
+    var comparisonsLeft = 0
     var index: KeyIndex?
 
     /// The ways to find a key.

@@ -188,7 +188,17 @@ extension DecodingCore {
 
     #if !((os(macOS) || targetEnvironment(macCatalyst)) && arch(x86_64))
     func half(at index: Int) throws -> Float16 {
-        try unusualFloat(at: index, as: Float16.self, format: .binary16) {
+        let token = token(index)
+        if token.kind == .integer || token.kind == .decimal {
+            let power = token.kind == .decimal ? Int(token.exponent) : 0
+            if let bits = FloatFormat.binary16.bits(significand: token.payload, power: power),
+                bits < FloatFormat.binary16.infinity
+            {
+                let value = Float16(bitPattern: UInt16(truncatingIfNeeded: bits))
+                return token.isNegative ? -value : value
+            }
+        }
+        return try unusualFloat(at: index, as: Float16.self, format: .binary16) {
             Float16(bitPattern: UInt16(truncatingIfNeeded: $0))
         }
     }

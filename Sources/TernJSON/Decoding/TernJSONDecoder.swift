@@ -23,12 +23,13 @@ public import Foundation
 ///   Foundation's decoder.
 /// - If a key occurs twice in an object, the last value counts, as in ECMAScript. Keys are compared byte by byte.
 /// - Dates in ISO 8601 can have fractions of a second.
-/// - A number too small for its type is 0. A fraction that is lost is an error for an integer.
+/// - A number too close to zero for its floating-point type, such as 1e-400, is 0. A fraction that is lost is an error
+///   for an integer.
 /// - An error says where in the text it is; see ``TernJSONErrorPlace``.
 ///
-/// The time is proportional to the size of the text, whatever its bytes are. Beside the values, decoding needs at most
-/// 8 bytes of memory for each byte of the text (16 while that grows), usually about one, and an index of the keys of an
-/// object that has very many, repeated or converted ones. In a task, cancellation ends the decoding with a
+/// The time is proportional to the size of the text, whatever its bytes are. Beside the values, decoding needs up to 8
+/// bytes of memory for each byte of the text, up to 16 while the memory grows, and usually about 1.3. An object with
+/// very many, repeated or converted keys also needs an index. In a task, cancellation ends the decoding with a
 /// `CancellationError`.
 public struct TernJSONDecoder: Sendable {
     /// The ways to decode dates.
@@ -67,8 +68,8 @@ public struct TernJSONDecoder: Sendable {
         /// `one_two_three` in the text is `oneTwoThree`. Underscores at the beginning and at the end stay. The keys of
         /// dictionaries (`[String: Value]`) are not converted.
         case convertFromSnakeCase
-        /// With a function, which gets the path of the key in the text, and returns the coding key. The keys of
-        /// dictionaries (`[String: Value]`) are not converted.
+        /// With a function, which gets the coding path of the object and, as its last key, the key in the text, and
+        /// returns the coding key. The keys of dictionaries (`[String: Value]`) are not converted.
         case custom(@Sendable (_ codingPath: [any CodingKey]) -> any CodingKey)
     }
 

@@ -21,16 +21,26 @@ struct UnkeyedContainer: UnkeyedDecodingContainer {
     var currentIndex: Int { Int(ordinal) }
     var isAtEnd: Bool { Int(place) >= core.token(Int(array)).end }
 
+    /// Counts 64 values at each 64th, because a type can read any number of scalars in a loop.
+    @inline(__always)
+    private func countElement() throws {
+        if ordinal & 63 == 0 { try core.countValues(64) }
+    }
+
     /// Returns the index of the next value.
     @inline(__always)
     private func next(_ type: Any.Type) throws -> Int {
         if isAtEnd { throw end(type) }
+        try countElement()
         return Int(place)
     }
 
     /// Returns the index of the next value; nil at the end, or if it is null.
     @inline(__always)
-    private func present() -> Int? { isAtEnd || core.isNull(Int(place)) ? nil : Int(place) }
+    private func present() throws -> Int? {
+        try countElement()
+        return isAtEnd || core.isNull(Int(place)) ? nil : Int(place)
+    }
 
     @inline(__always)
     private mutating func advance() {

@@ -123,9 +123,9 @@ extension DecodingCore {
         var seconds: Double?
         if token.flags & Token.Flags.hasEscapes == 0 {
             let text = unsafe UnsafeBufferPointer(start: bytes + Int(token.start), count: token.length)
-            seconds = unsafe ISO8601.secondsSince2001(Span(_unsafeElements: text))
+            seconds = unsafe InternetDateReader.secondsSince2001(Span(_unsafeElements: text))
         } else {
-            seconds = ISO8601.secondsSince2001(Array(string(token).utf8).span)
+            seconds = InternetDateReader.secondsSince2001(Array(string(token).utf8).span)
         }
         guard let seconds else { throw corrupted("expected a date and time of RFC 3339", at: index) }
         return Date(timeIntervalSinceReferenceDate: seconds)

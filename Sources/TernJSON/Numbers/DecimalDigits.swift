@@ -118,11 +118,11 @@ struct DecimalDigits {
     /// Returns the bits of the nearest value, ties to even, without the sign.
     func bits(in format: FloatFormat) -> UInt64 {
         if digits.isEmpty { return 0 }
+        // Far beyond the format, the numbers below would be large.
+        let powerOfFirstDigit = digits.count + exponent - 1
+        if powerOfFirstDigit > format.powers.upperBound { return format.infinity }
+        if powerOfFirstDigit < format.powers.lowerBound { return 0 }
         if let bits = bitsOfFirstDigits(in: format) { return bits }
-        // Far beyond the formats, the numbers below would be large.
-        let magnitude = digits.count + exponent
-        if magnitude > 330 { return format.infinity }
-        if magnitude < -400 { return 0 }
         var numerator = BigNatural(digits: digits)
         var exponent = exponent
         if isTruncated {

@@ -20,7 +20,7 @@ struct FloatFormat {
     }
     static var binary16: FloatFormat {
         FloatFormat(
-            significandBits: 10, exponentBias: 15, infiniteExponent: 0x1F, powers: -27...4, exactHalves: -22...5)
+            significandBits: 10, exponentBias: 15, infiniteExponent: 0x1F, powers: -27...4, exactHalves: -26...5)
     }
 
     var infinity: UInt64 { UInt64(infiniteExponent) &<< UInt64(significandBits) }
@@ -44,20 +44,18 @@ struct FloatFormat {
             if low == .max && (power < -27 || power > 55) { return nil }
         }
         let top = Int(high &>> 63)
-        let surplus = top &+ 61 &- significandBits
-        var value = high &>> UInt64(surplus)
+        var surplus = top &+ 61 &- significandBits
         var exponent = ((power &* 217_706) >> 16) &+ 63 &+ top &- shift &+ exponentBias
         if exponent <= 0 {
             // Subnormal: fewer bits stay.
-            let loss = 1 &- exponent
-            if loss >= 64 { return 0 }
-            value &>>= UInt64(loss)
-            value = (value &+ (value & 1)) &>> 1
-            return value
+            surplus &+= 1 &- exponent
+            if surplus >= 64 { return 0 }
         }
+        var value = high &>> UInt64(surplus)
         let isHalf = low <= 1 && value & 3 == 1 && value &<< UInt64(surplus) == high
         if isHalf && power >= exactHalves.lowerBound && power <= exactHalves.upperBound { value &= ~1 }
         value = (value &+ (value & 1)) &>> 1
+        if exponent <= 0 { return value }
         if value >= 2 &<< UInt64(significandBits) {
             value = 1 &<< UInt64(significandBits)
             exponent &+= 1

@@ -33,7 +33,6 @@ struct Scanner {
         var place = unsafe try begin()
         var tokens = unsafe tape.tokens
         var capacity = tape.capacity
-        let limit = unsafe (end - base + 1) / 2 + 2
         var count = 0
         var checkpoint = unsafe base + min(end - base, Self.checkInterval)
         // While a container is open, its token holds the index of the parent (plus one) and the parent's number of
@@ -51,7 +50,7 @@ struct Scanner {
         while true {
             if unsafe count &+ 2 > capacity || place > checkpoint {
                 if count &+ 2 > capacity {
-                    tape.grow(limit: limit, count: count)
+                    tape.grow(limit: largestCapacity, count: count)
                     unsafe tokens = tape.tokens
                     capacity = tape.capacity
                 }
@@ -94,7 +93,7 @@ struct Scanner {
             case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
                 unsafe place = try number(at: place, token: tokens + count)
             default:
-                unsafe place = try word(at: place, token: tokens + count)
+                unsafe place = try literal(at: place, token: tokens + count)
             }
             count &+= 1
             if isOpened { continue }
@@ -128,6 +127,15 @@ struct Scanner {
                 isInObject = unsafe parent >= 0 && tokens[parent].kind == .object
             }
         }
+    }
+
+    /// The largest number of tokens, with room for a key and a value.
+    ///
+    /// A text of n bytes has at most (n + 1) / 2 tokens. The beginning of a text is completed by a member (`"":0`) and
+    /// one byte for each open container: with these, it has at most (n + depth + 5) / 2.
+    private var largestCapacity: Int {
+        let size = unsafe end - base
+        return (size + min(max(depthLimit, 0), size) + 5) / 2
     }
 
     /// Skips a byte order mark in UTF-8, which RFC 8259 §8.1 allows to ignore, and refuses other encodings.
@@ -176,7 +184,7 @@ struct Scanner {
 
     /// Reads true, false or null.
     @unsafe @inline(__always)
-    private func word(
+    private func literal(
         at place: UnsafePointer<UInt8>, token: UnsafeMutablePointer<Token>
     ) throws(ScanFailure) -> UnsafePointer<UInt8> {
         let offset = unsafe UInt32(truncatingIfNeeded: place - base)
@@ -196,11 +204,11 @@ struct Scanner {
                 return unsafe place + 5
             }
         }
-        throw unsafe wordFailure(at: place)
+        throw unsafe literalFailure(at: place)
     }
 
     @unsafe @inline(never)
-    private func wordFailure(at place: UnsafePointer<UInt8>) -> ScanFailure {
+    private func literalFailure(at place: UnsafePointer<UInt8>) -> ScanFailure {
         switch unsafe place[0] {
         case UInt8(ascii: "t"), UInt8(ascii: "f"), UInt8(ascii: "n"): unsafe failure(.badLiteral, at: place)
         case UInt8(ascii: "]"): unsafe failure(.trailingComma, at: place)

@@ -1,7 +1,7 @@
 /// The tokens of a JSON text, in memory that is used again for the next one.
 ///
 /// A token takes 16 bytes, and a text of n bytes has at most (n + 1) / 2 tokens: the tape is at most 8 times as large
-/// as the text (`[1,1,1,…`), and about as large for usual ones.
+/// as the text (`[1,1,1,…`), and 8 bytes larger for each level of open brackets. It is about as large as usual texts.
 @safe
 struct Tape {
     private(set) var tokens: UnsafeMutablePointer<Token>
@@ -15,11 +15,17 @@ struct Tape {
         unsafe tokens = .allocate(capacity: capacity)
     }
 
-    /// Makes the tape larger, up to `limit` tokens at most.
+    /// Makes room for a key and a value after the first `count` tokens.
+    ///
+    /// - Parameter limit: The largest capacity that the text can need.
     @inline(never)
     mutating func grow(limit: Int, count: Int) {
-        // Beyond the limit, which open brackets alone reach, it grows by a half, so that the copies take linear time.
-        let larger = max(count == 0 ? limit : min(capacity * 2, limit), count + count / 2 + 8)
+        let larger = min(capacity * 2, limit)
+        precondition(larger >= count + 2)
+        resize(to: larger, count: count)
+    }
+
+    private mutating func resize(to larger: Int, count: Int) {
         let copy = UnsafeMutablePointer<Token>.allocate(capacity: larger)
         unsafe copy.update(from: tokens, count: count)
         unsafe tokens.deallocate()
@@ -30,7 +36,7 @@ struct Tape {
     /// Makes room for the usual number of tokens of a text, so that it seldom grows while scanning.
     mutating func reserve(for byteCount: Int) {
         let usual = byteCount / 12
-        if usual > capacity { grow(limit: usual, count: 0) }
+        if usual > capacity { resize(to: usual, count: 0) }
     }
 
     /// Forgets the tokens, and overwrites them.

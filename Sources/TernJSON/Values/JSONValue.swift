@@ -4,12 +4,17 @@
 /// let value = try TernJSONDecoder().decode(JSONValue.self, from: data)
 /// let names = value["users"]?.array?.compactMap { $0["name"]?.string }
 /// ```
+///
+/// The names in a `JSONValue` are as in the text; key strategies do not apply to them.
+///
+/// The two kinds of number are equal if their values are exactly: `.integer(1) == .number(1.0)`. A text does not tell
+/// them apart, so that `.number(1.0)`, which is written as `1`, comes back as `.integer(1)`.
 public enum JSONValue: Sendable, Hashable {
     /// null.
     case null
     /// true or false.
     case bool(Bool)
-    /// A whole number that fits into 64 bits, also if it is written as `1.0` or `1e2`.
+    /// A whole number that an `Int64` can hold, even if it is written as `1.0` or `1e2`.
     case integer(Int64)
     /// Any other number, with the precision of a `Double`.
     case number(Double)
@@ -33,8 +38,14 @@ public enum JSONValue: Sendable, Hashable {
     public var isNull: Bool { self == .null }
     /// The Boolean; nil for other values.
     public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
-    /// The integer; nil for other values.
-    public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
+    /// The number as an integer; nil for one that an `Int64` cannot hold exactly, and for other values.
+    public var integer: Int64? {
+        switch self {
+        case .integer(let value): value
+        case .number(let value): Int64(exactly: value)
+        default: nil
+        }
+    }
     /// The number, integer or not; nil for other values.
     public var number: Double? {
         switch self {
@@ -64,12 +75,61 @@ public enum JSONValue: Sendable, Hashable {
     }
 }
 
+// A deep value is compared and hashed by recursion. The functions for values without others keep the frames of that
+// small: 512 levels fit into the stack of a task in a debug build, too.
+extension JSONValue {
+    /// Returns a Boolean value that indicates whether two values are equal. Numbers are compared by their exact values.
+    public static func == (left: JSONValue, right: JSONValue) -> Bool {
+        if case .array(let left) = left, case .array(let right) = right { return left == right }
+        if case .object(let left) = left, case .object(let right) = right { return left == right }
+        return leavesAreEqual(left, right)
+    }
+
+    @inline(never)
+    private static func leavesAreEqual(_ left: JSONValue, _ right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.integer(let left), .integer(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.integer(let integer), .number(let number)), (.number(let number), .integer(let integer)):
+            Int64(exactly: number) == integer
+        case (.string(let left), .string(let right)): left == right
+        default: false
+        }
+    }
+
+    /// Hashes the value: equal numbers have the same hash, whatever their kind.
+    public func hash(into hasher: inout Hasher) {
+        if case .array(let elements) = self {
+            hasher.combine(elements)
+        } else if case .object(let members) = self {
+            hasher.combine(members)
+        } else {
+            hashLeaf(into: &hasher)
+        }
+    }
+
+    @inline(never)
+    private func hashLeaf(into hasher: inout Hasher) {
+        switch self {
+        case .bool(let value): hasher.combine(value)
+        case .integer(let value): hasher.combine(value)
+        case .number(let value):
+            if let integer = Int64(exactly: value) { hasher.combine(integer) } else { hasher.combine(value) }
+        case .string(let value): hasher.combine(value)
+        case .null, .array, .object: hasher.combine(0)
+        }
+    }
+}
+
 extension JSONValue: Codable {
     /// Decodes any JSON value.
     ///
     /// With ``TernJSONDecoder``, it takes time in proportion to the size of the text, and can nest 512 levels deep,
-    /// also as a part of another type. With another decoder, its values can be 64 levels deep on average, because these
-    /// only tell the kind of a value by an error for each wrong one, which takes long for a deep value.
+    /// also as a part of another type. With another decoder, a value can nest 512 levels, but its values may be only 64
+    /// levels deep on average. Such a decoder reveals the kind of a value only through errors, which are slow for deep
+    /// values.
     ///
     /// - Throws: `DecodingError`; `CancellationError` if the current task is cancelled.
     public init(from decoder: any Decoder) throws {
@@ -90,11 +150,25 @@ extension JSONValue: Codable {
         case .null: try container.encodeNil()
         case .bool(let value): try container.encode(value)
         case .integer(let value): try container.encode(value)
-        case .number(let value): try container.encode(value)
+        case .number(let value):
+            if let integer = Self.largeInteger(value) {
+                try container.encode(integer)
+            } else {
+                try container.encode(value)
+            }
         case .string(let value): try container.encode(value)
         case .array(let value): try container.encode(value)
         case .object(let value): try container.encode(value)
         }
+    }
+}
+
+extension JSONValue {
+    /// Returns a whole number of more than 53 bits as an integer, which is written in its place.
+    ///
+    /// The shortest digits of such a `Double` are those of another whole number: 2^60 is 1.152921504606847e+18.
+    static func largeInteger(_ number: Double) -> Int64? {
+        number.magnitude > 0x1p53 ? Int64(exactly: number) : nil
     }
 }
 

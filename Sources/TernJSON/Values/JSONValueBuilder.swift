@@ -14,6 +14,8 @@ extension DecodingCore {
 
     /// Decodes a value of any kind.
     func jsonValue(at index: Int) throws -> JSONValue {
+        unsafe storage.pointee.plainValue = index..<skip(index)
+        defer { unsafe storage.pointee.plainValue = 0..<0 }
         var open: [OpenContainer] = []
         var place = index
         while true {

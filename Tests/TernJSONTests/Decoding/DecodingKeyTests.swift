@@ -161,6 +161,51 @@ struct DecodingKeyTests {
         compare.sameError(Upper.self, "{\"name\":\"a\",\"list\":[{\"list\":[]}]}")
     }
 
+    /// Decodes a value of unknown structure, and a member of the same object.
+    struct ValueAndMember: Decodable {
+        let rawValue: JSONValue
+        let bigNumber: Int
+
+        enum CodingKeys: CodingKey { case bigNumber }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            rawValue = try JSONValue(from: decoder)
+            bigNumber = try container.decode(Int.self, forKey: .bigNumber)
+        }
+    }
+
+    private func path<Value: Decodable>(
+        _ type: Value.Type, _ text: String, keys: TernJSONDecoder.KeyDecodingStrategy
+    ) -> [String] {
+        var decoder = decoder
+        decoder.keyDecodingStrategy = keys
+        do {
+            _ = try decoder.decode(type, from: text)
+        } catch DecodingError.dataCorrupted(let context) {
+            return context.codingPath.map(\.stringValue)
+        } catch {
+            return ["\(error)"]
+        }
+        return []
+    }
+
+    @Test("the names in a value of unknown structure are not converted, also not in the path of an error")
+    func valuesOfUnknownStructure() {
+        struct Holder: Decodable { let someValue: JSONValue }
+        let text = "{\"some_value\":[{\"big_number\":1e400}]}"
+        #expect(
+            path(JSONValue.self, text, keys: .convertFromSnakeCase) == ["some_value", "Index 0", "big_number"])
+        #expect(path(Holder.self, text, keys: .convertFromSnakeCase) == ["someValue", "Index 0", "big_number"])
+        let convert: @Sendable ([any CodingKey]) -> any CodingKey = { path in
+            #expect(path.map(\.stringValue) == ["some_value"])
+            return AnyKey(stringValue: "someValue")
+        }
+        #expect(path(Holder.self, text, keys: .custom(convert)) == ["someValue", "Index 0", "big_number"])
+        // Those of the same object are, where a type reads its members.
+        #expect(path(ValueAndMember.self, "{\"big_number\":1.5}", keys: .convertFromSnakeCase) == ["bigNumber"])
+    }
+
     // MARK: Large objects
 
     private func object(_ count: Int, key: (Int) -> String = { "key\($0)" }) -> String {

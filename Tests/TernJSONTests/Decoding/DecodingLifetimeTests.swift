@@ -180,4 +180,56 @@ struct DecodingLifetimeTests {
         other.cancel()
         await #expect(throws: CancellationError.self) { try await other.value }
     }
+
+    @Test("decoding ends in a loop over scalars when its task is cancelled")
+    func cancellationAmongScalars() async {
+        struct Optionals: Decodable {
+            init(from decoder: any Decoder) throws {
+                var list = try decoder.unkeyedContainer()
+                while !list.isAtEnd { _ = try list.decodeIfPresent(Int8.self) }
+            }
+        }
+        struct Numbers: Decodable {
+            init(from decoder: any Decoder) throws {
+                var list = try decoder.unkeyedContainer()
+                while !list.isAtEnd { _ = try list.decode(Int.self) }
+            }
+        }
+        struct Members: Decodable {
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: DecodingKeyTests.AnyKey.self)
+                for key in container.allKeys { _ = try container.decode(Int.self, forKey: key) }
+            }
+        }
+        struct OptionalMembers: Decodable {
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: DecodingKeyTests.AnyKey.self)
+                for key in container.allKeys { _ = try container.decodeIfPresent(Bool.self, forKey: key) }
+            }
+        }
+        // Shorter than what the scanner reads before it looks at the task.
+        let list = "[" + String(repeating: "1,", count: 20_000) + "1]"
+        await endsEarly(Set<Int>.self, list)
+        await endsEarly(Set<Double>.self, list)
+        await endsEarly(Set<UInt8>.self, list)
+        await endsEarly(Optionals.self, list)
+        await endsEarly(Numbers.self, list)
+        let object = "{" + (0..<5_000).map { "\"\($0)\":1" }.joined(separator: ",") + "}"
+        await endsEarly([Int: Int].self, object)
+        await endsEarly(Members.self, object)
+        await endsEarly(OptionalMembers.self, object.replacing(":1", with: ":null"))
+    }
+
+    /// Decodes in a task that is cancelled before.
+    private func endsEarly<Value: Decodable & Sendable>(
+        _ type: Value.Type, _ text: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) async {
+        let decoder = decoder
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try decoder.decode(type, from: text)
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self, sourceLocation: sourceLocation) { try await task.value }
+    }
 }

@@ -45,6 +45,65 @@ struct DecodingPlaceTests {
         #expect(!description.contains("secret"))
     }
 
+    /// Keeps a decoder for each value, with the path that it must have.
+    private struct Paths: Decodable {
+        var decoders: [(decoder: any Decoder, path: [String])] = []
+
+        init(from decoder: any Decoder) throws { try add(decoder, path: []) }
+
+        private mutating func add(_ decoder: any Decoder, path: [String]) throws {
+            decoders.append((decoder, path))
+            if let container = try? decoder.container(keyedBy: DecodingKeyTests.AnyKey.self) {
+                for key in container.allKeys {
+                    try add(container.superDecoder(forKey: key), path: path + [key.stringValue])
+                }
+            } else if var list = try? decoder.unkeyedContainer() {
+                while !list.isAtEnd {
+                    let index = list.currentIndex
+                    try add(list.superDecoder(), path: path + ["Index \(index)"])
+                }
+            }
+        }
+    }
+
+    @Test("each value has its path, in whatever order the paths are asked for")
+    func paths() throws {
+        let numbers = (0..<130).map { "\($0)" }.joined(separator: ",")
+        let members = (0..<200).map { "\"k\($0)\":\($0 % 50 == 0 ? "[\(numbers)]" : "{\"a\":[]}")" }
+        let text = "[{},[[]],{\(members.joined(separator: ","))},[\(numbers)],\(numbers)]"
+        var decoders = try decoder.decode(Paths.self, from: text).decoders
+        #expect(decoders.count == 1_182)
+        var generator = Generator(state: 8)
+        for _ in 0..<3 {
+            for (decoder, path) in decoders { #expect(decoder.codingPath.map(\.stringValue) == path) }
+            decoders.shuffle(using: &generator)
+        }
+    }
+
+    @Test("an excerpt begins with the element before the place", arguments: [0, 1, 63, 64, 65, 128, 500])
+    func excerptOfLargeArray(index: Int) throws {
+        var elements = Array(repeating: "1", count: 600)
+        elements[index] = "[]"
+        if index > 0 { elements[index - 1] = "\"1\"" }
+        let (place, _) = try place([JSONNumber].self, "[" + elements.joined(separator: ",") + "]")
+        let beginning = index == 0 ? "[▸[…]◂, " : index == 1 ? "[string, ▸[…]◂, " : "[…, string, ▸[…]◂, "
+        #expect(place.excerpt.hasPrefix(beginning), "\(place.excerpt)")
+    }
+
+    /// A number, also in a string.
+    struct JSONNumber: Decodable {
+        let value: Int
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let number = try? container.decode(Int.self) {
+                value = number
+            } else {
+                value = Int(try container.decode(String.self)) ?? 0
+            }
+        }
+    }
+
     @Test("the object shows that has no value for a key")
     func missingKey() throws {
         let (place, _) = try place([Post].self, "[{\"title\": \"\", \"user\": {\"login\": \"secret\", \"x\": []}}]")

@@ -89,6 +89,36 @@ struct FloatTests {
         #expect(try decoder.decode(Float16.self, from: "1.00048828125000000001") == 1.0009765625)
         #expect(throws: DecodingError.self) { try decoder.decode(Float16.self, from: "65520") }
         #expect(try decoder.decode(Float16.self, from: "65519.9") == 65504)
+        for text in ["1e5", "9e300", "1e309", "-1e99999", "100000.00000000000000000001"] {
+            #expect(throws: DecodingError.self, "\(text)") { try decoder.decode(Float16.self, from: text) }
+        }
+        let zeros = String(repeating: "0", count: 30)
+        for text in ["9e-300", "-1e-9", "2.9e-8", "0e9", "1e-99999", "0.\(zeros)12345678901234567890"] {
+            #expect(try decoder.decode(Float16.self, from: text) == 0, "\(text)")
+        }
+        #expect(try decoder.decode(Float16.self, from: "3e-8") == .leastNonzeroMagnitude)
+    }
+
+    @Test("numbers between two halves of 16 bits are rounded to even or to the nearer one")
+    func halvesOfFloat16() throws {
+        var texts: [String] = []
+        var expected: [Float16] = []
+        for bits in UInt16(0)..<0x7BFF {
+            let (low, high) = (Float16(bitPattern: bits), Float16(bitPattern: bits + 1))
+            // Exact in 25 digits, which are shortened to those that count.
+            var middle = String(format: "%.25f", (Double(low) + Double(high)) / 2)
+            while middle.hasSuffix("00") { middle.removeLast() }
+            texts += [middle, middle + "00000000000000000001"]
+            expected += [bits & 1 == 0 ? low : high, high]
+            // Just below, in 16 digits.
+            texts.append(String(format: "%.15e", (Double(low) + Double(high)) / 2 * (1 - 1e-12)))
+            expected.append(low)
+        }
+        let decoded = try decoder.decode([Float16].self, from: "[" + texts.joined(separator: ",") + "]")
+        #expect(decoded.count == expected.count)
+        for index in expected.indices where decoded[index] != expected[index] {
+            Issue.record("\(texts[index]) became \(decoded[index]), expected \(expected[index])")
+        }
     }
     #endif
 

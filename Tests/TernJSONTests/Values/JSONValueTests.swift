@@ -33,6 +33,48 @@ struct JSONValueTests {
         #expect(try decoder.decode(JSONValue.self, from: text) == value)
     }
 
+    @Test(
+        "numbers of both kinds are equal if their values are",
+        arguments: [
+            (JSONValue.integer(1), JSONValue.number(1), true), (.integer(0), .number(-0.0), true),
+            (.integer(-3), .number(-3.5), false), (.integer(.max), .number(0x1p63), false),
+            (.integer(.min), .number(-0x1p63), true), (.integer(1 << 53 + 1), .number(0x1p53), false),
+            (.integer(1 << 62), .number(0x1p62), true), (.integer(0), .number(.nan), false),
+            (.integer(0), .bool(false), false), (.number(0), .number(-0.0), true),
+            (.number(.nan), .number(.nan), false),
+            (.integer(.max), .number(.infinity), false), (.integer(1), .string("1"), false),
+            (.array([.integer(1)]), .array([.number(1)]), true),
+            (.object(["a": .integer(2)]), .object(["a": .number(2)]), true), (.object([:]), .array([]), false),
+        ])
+    func equality(left: JSONValue, right: JSONValue, isEqual: Bool) {
+        #expect((left == right) == isEqual)
+        #expect((right == left) == isEqual)
+        #expect(Set([left, right]).count == (isEqual ? 1 : 2))
+        if isEqual {
+            #expect(left.hashValue == right.hashValue)
+            #expect(left.integer == right.integer)
+            #expect(left.number == right.number)
+        }
+    }
+
+    @Test(
+        "a value is equal to itself after encoding and decoding",
+        arguments: [1.0, -0.0, 0x1p53, 1e17, 1e18, -0x1p63, 0x1p63, 1e30, 0.1])
+    func roundTrip(number: Double) throws {
+        let value: JSONValue = ["number": .number(number), "list": [.number(number), 1]]
+        #expect(try decoder.decode(JSONValue.self, from: TernJSONEncoder().encode(value)) == value)
+        #expect(try decoder.decode(JSONValue.self, from: JSONEncoder().encode(value)) == value)
+        #expect(try JSONDecoder().decode(JSONValue.self, from: JSONEncoder().encode(value)) == value)
+    }
+
+    @Test("large whole numbers are encoded with all digits", arguments: [0x1p60, 0x1p60 + 256, -0x1p62 - 1_024])
+    func largeNumbers(number: Double) throws {
+        let value: JSONValue = [.number(number)]
+        let text = try JSONEncoder().encode(value)
+        #expect(String(decoding: text, as: UTF8.self) == "[\(Int64(number))]")
+        #expect(try decoder.decode(JSONValue.self, from: text) == value)
+    }
+
     struct Holder: Codable, Equatable {
         let value: JSONValue
         let list: [JSONValue]
