@@ -20,7 +20,8 @@ extension JSONTextWriter {
         case .null: writeNull()
         case .bool(let value): write(value)
         case .integer(let value): write(value)
-        case .number(let value): try write(value)
+        case .number(let value):
+            if let integer = JSONValue.largeInteger(value) { write(integer) } else { try write(value) }
         case .string(let value): write(value)
         case .array(let elements):
             return Level(place: try openDirect(.array), values: .elements(elements.makeIterator()))

@@ -57,7 +57,7 @@ struct TypeTable<Value> {
     /// Metadata is aligned to 8 bytes at least.
     @inline(__always)
     private func slot(of type: UInt) -> Int {
-        Int(truncatingIfNeeded: (type &>> 4) &* 0x9E37_79B9 &>> 8) & (capacity &- 1)
+        Int(truncatingIfNeeded: ((type &>> 4) &* 0x9E37_79B9) &>> 8) & (capacity &- 1)
     }
 
     func deallocate() {
