@@ -145,7 +145,7 @@ def overview(cases, clients, runs):
 
 
 def decoding(cases, peers, runs):
-    """CPU µs of the typed GETs and of the GETs of the same JSON as bytes, with Tern's targets beside the differences."""
+    """CPU µs of the typed GETs and of the GETs of the same bytes, with Tern's targets beside the differences."""
     lines = ["| | client | bytes | decoded | difference |", "|---|---|---:|---:|---:|"]
     for case in [case for case in cases if case.beside]:
         beside = next(one for one in cases if one.name == case.beside)
@@ -234,11 +234,11 @@ def versions(here, programs, tools):
 
 
 NOTES = (
-    "A typed call is `let user: User = try await client.get(\"user.json\")`: a request, and a value decoded from the JSON "
-    "of its answer. The typed POST encodes 30 repositories for each call, and decodes the user of 193 B that answers it. "
-    "Tern uses the session's default coders, Go encoding/json and hyper serde_json, with types that have the same "
-    "properties. Each peer checks what it decodes once before it measures, and the runner checks what each peer posts. "
-    "The other peers take no part.",
+    "A typed call is `let user: User = try await client.get(\"user.json\")`: a request, and a value decoded from the "
+    "JSON of its answer. The typed POST encodes 30 repositories for each call, and decodes the user of 193 B that "
+    "answers it. Tern uses the session's default coders, Go encoding/json and hyper serde_json, with types that have "
+    "the same properties. Each peer checks what it decodes once before it measures, and the runner checks what each "
+    "peer posts. The other peers take no part.",
     "URLSession's HTTP/2 is what FoundationNetworking's own libcurl negotiates. The peer in hyper has no TLS: its "
     "HTTP/2 runs over plain text. hyper runs on one thread, Go on all processors. The C loop and the streamed peers "
     "count bytes and throw them away; the C loop collects bodies of 64 KiB, the others collect the bodies of all GETs "
@@ -274,8 +274,8 @@ def render(cases, peers, tools, rounds, runs, size, here, programs, picture, is_
         lines += [f"![Requests a second and CPU time a request, over the number of connections]({picture})", ""]
     if any(case.beside for case in cases):
         lines += ["## The cost of decoding", "",
-                  "CPU µs of a typed GET and of a GET of the same JSON as bytes, one after the other in each round. The "
-                  "difference is the median of the differences within a round. In brackets the target.", "",
+                  "CPU µs of a typed GET and of a GET of the same JSON as bytes, one after the other in each round. "
+                  "The difference is the median of the differences within a round. In brackets the target.", "",
                   decoding(cases, peers, runs)]
     if {"tern", "tern-executor"} <= set(peers):
         lines += ["## Tern: on the session's executor divided by without it", "", "| | speed | CPU |", "|---|---:|---:|"]
