@@ -72,8 +72,7 @@ public struct TernJSONEncoder: Sendable {
     private func withText<Value: Encodable, Result>(
         of value: Value, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
     ) throws -> Result {
-        var run = EncodingRun(self)
-        defer { run.end() }
+        let run = EncodingRun(self)
         try run.writer.writeTopLevel(value)
         return try unsafe run.withFinishedText(body)
     }

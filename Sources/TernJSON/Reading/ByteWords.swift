@@ -28,6 +28,13 @@ enum ByteWords {
         return (isQuote | isSlash | isControl) & highBits
     }
 
+    /// Returns whether a byte of ASCII is one of eight.
+    @inline(__always)
+    static func hasByte(_ byte: UInt8, in word: UInt64) -> Bool {
+        let others = word ^ (UInt64(byte) &* ones)
+        return (others &- ones) & ~others & highBits != 0
+    }
+
     @inline(__always)
     static func areDigits(_ word: UInt64) -> Bool {
         let highs: UInt64 = 0xF0F0_F0F0_F0F0_F0F0

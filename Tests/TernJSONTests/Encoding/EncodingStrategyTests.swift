@@ -146,6 +146,39 @@ struct EncodingStrategyTests {
         }.expectSameText(["k": [Data(count: 7)]])
     }
 
+    @Test func dataWithSlashesAtEachPlace() throws {
+        for count in 0...70 {
+            var values = [Data(count: count), Data(repeating: 0xFF, count: count)]
+            // Three bytes are `////` or have one slash at each of their four places.
+            let groups: [[UInt8]] = [
+                [255, 255, 255], [252, 0, 0], [3, 240, 0], [0, 15, 192], [0, 0, 63], [3, 255, 192],
+            ]
+            for group in groups {
+                for place in 0..<max(1, count - 2) {
+                    var data = Data(count: count)
+                    for (offset, byte) in group.enumerated() where place + offset < count {
+                        data[place + offset] = byte
+                    }
+                    values.append(data)
+                }
+            }
+            try Encoders().expectSameText(values)
+            try Encoders([.withoutEscapingSlashes, .sortedKeys]).expectSameText(values)
+        }
+    }
+
+    @Test func dataAtTheBordersOfParts() throws {
+        var generator = Generator(state: 12)
+        for parts in [3_072, 6_144, 9_216] {
+            for count in parts - 9...parts + 9 {
+                let data = Data((0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) })
+                try Encoders().expectSameText(data)
+                try Encoders().expectSameText(data.dropFirst(5))
+                try Encoders(.withoutEscapingSlashes).expectSameText(Data(repeating: 0xFF, count: count))
+            }
+        }
+    }
+
     @Test func numbersThatJSONDoesNotHave() throws {
         let encoders = Encoders {
             $0.nonConformingFloatEncodingStrategy = .convertToString(

@@ -18,20 +18,33 @@ struct EncodingTaskTests {
             }
             await #expect(throws: CancellationError.self) { try await task.value }
         }
-        for formatting in [TernJSONEncoder.OutputFormatting.prettyPrinted, .sortedKeys] {
+        let numbers = Array(repeating: 1, count: 60_000)
+        // The task is cancelled before the second half is written, or before the names are sorted.
+        let bodies: [(TernJSONEncoder.OutputFormatting, @Sendable (any Encoder) throws -> Void)] = [
+            (
+                .prettyPrinted,
+                { encoder in
+                    try numbers.encode(to: encoder)
+                    unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+                    try numbers.encode(to: encoder)
+                }
+            ),
+            (
+                .sortedKeys,
+                { encoder in
+                    var container = encoder.container(keyedBy: ShortKey.self)
+                    try container.encode(numbers, forKey: .b)
+                    try container.encode(1, forKey: .a)
+                    unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+                }
+            ),
+        ]
+        for (formatting, body) in bodies {
             var encoder = TernJSONEncoder()
             encoder.outputFormatting = formatting
-            let task = Task { [encoder] in
-                try encoder.encode(
-                    [
-                        Closure { encoder in
-                            try Array(repeating: 1, count: 60_000).encode(to: encoder)
-                            unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
-                        }
-                    ])
-            }
+            let task = Task { [encoder] in try encoder.encode([Closure(body)]) }
             await #expect(throws: CancellationError.self) { try await task.value }
-            #expect(String(decoding: try encoder.encode(["a"]), as: UTF8.self).contains("\"a\""))
+            #expect(String(decoding: try encoder.encode(["b", "a"]), as: UTF8.self).contains("\"a\""))
         }
         let short = Task {
             unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }

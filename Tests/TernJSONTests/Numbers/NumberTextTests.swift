@@ -84,6 +84,25 @@ struct NumberTextTests {
         #expect(wrong == 0)
     }
 
+    /// Numbers of at most three digits after the point are written without a search.
+    @Test func thousandthsAndTheirNeighbours() {
+        var generator = Generator(state: 5)
+        var counts: [Int64] = [1, 9, 10, 999, 1_000, 1_001, 999_999_999_999_999, 1_000_000_000_000_001]
+        for _ in 0..<100_000 {
+            let shift = Int64.random(in: 0...49, using: &generator)
+            counts.append(Int64.random(in: 1...1_100_000_000_000_000, using: &generator) >> shift)
+        }
+        var wrong: [Double] = []
+        for count in counts {
+            let value = Double(count) / 1_000
+            for value in [value, -value, value.nextUp, value.nextDown, value.nextUp.nextUp]
+            where written(value) != expected(value.description) {
+                wrong.append(value)
+            }
+        }
+        #expect(wrong == [])
+    }
+
     @Test func randomFloatsReadBack() {
         var generator = Generator(state: 2)
         var wrong = 0

@@ -52,7 +52,7 @@ extension JSONTextWriter {
         if value.tag == ContainerPlace.keptKey, let key = unsafe state.pointee.keys[index] { return key }
         // The name follows the comma.
         let text = unsafe WrittenText(text)
-        let start = value.lastStart + (value.count > 1 ? 1 : 0)
+        let start = text.afterSpace(value.partStart)
         return PathKey(name: text.name(start..<text.endOfString(at: start)))
     }
 }

@@ -5,65 +5,79 @@
 struct KeyTextTable {
     @safe
     struct Entry {
-        /// `,"name":`, readable up to 16 bytes beyond the end. Nil if the name was not needed yet.
-        var text: UnsafeMutablePointer<UInt8>?
+        /// `,"name":`, readable up to 16 bytes beyond the end.
+        var text: UnsafeMutablePointer<UInt8>
         var count = 0
+        /// The first eight bytes of the name: see ``NameNote/key``.
+        var prefix = UInt64(0)
         /// The tag of the first key with the same name.
         var tag = UInt8(0)
     }
 
     /// The type of the keys.
     let isTagged: Bool
-    private(set) var entries: UnsafeMutablePointer<Entry>
+    /// Nil for a key that was not needed yet.
+    private var entries: UnsafeMutablePointer<Entry?>
     private(set) var count = 0
     /// The keys of the entries, for coding paths.
     private(set) var keys: [(any CodingKey)?] = []
     /// The containers of this type. An array would be copied when one asks whether a container has a single reference.
     let containers: UnsafeMutablePointer<KeyedContainerRecord>
     /// The objects within these.
-    let boxes: UnsafeMutablePointer<AnyObject>
+    let boxes: UnsafeMutablePointer<ContainerBox>
+    /// A ``TypedContainerMaker`` of the containers' type.
+    let maker: ContainerMaker
     private(set) var containerCount = 0
     /// The number of containers that are kept for a type within itself.
     private static let maximumContainers = 8
 
-    init(isTagged: Bool) {
-        self.isTagged = isTagged
+    init<Key: CodingKey>(of type: Key.Type) {
+        isTagged = MemoryLayout<Key>.size <= 1
+        maker = TypedContainerMaker<KeyedEncodingContainer<Key>>()
         unsafe entries = .allocate(capacity: 0)
         unsafe containers = .allocate(capacity: Self.maximumContainers)
         unsafe boxes = .allocate(capacity: Self.maximumContainers)
     }
 
+    /// Returns the entry of a key, if it was written before.
+    @inline(__always)
+    func entry(at tag: UInt8) -> Entry? { unsafe Int(tag) < count ? entries[Int(tag)] : nil }
+
     /// Adds the text of a key.
-    mutating func insert(_ key: some CodingKey, tag: UInt8, name: String) {
+    ///
+    /// - Parameters:
+    ///   - name: The name as it is written, with quotes.
+    ///   - prefix: The first eight bytes of the name.
+    mutating func insert(_ key: some CodingKey, tag: UInt8, name: UnsafeBufferPointer<UInt8>, prefix: UInt64) -> Entry {
         let index = Int(tag)
         if index >= count {
             let capacity = (index / 16 + 1) * 16
-            let larger = UnsafeMutablePointer<Entry>.allocate(capacity: capacity)
+            let larger = UnsafeMutablePointer<Entry?>.allocate(capacity: capacity)
             unsafe larger.moveInitialize(from: entries, count: count)
-            unsafe (larger + count).initialize(repeating: Entry(), count: capacity - count)
+            unsafe (larger + count).initialize(repeating: nil, count: capacity - count)
             unsafe entries.deallocate()
             unsafe entries = larger
             count = capacity
         }
         while keys.count <= index { keys.append(nil) }
         keys[index] = key
-        let storage = EncodingStorage()
-        storage.writer.append(UInt8(ascii: ","))
-        storage.writer.write(name)
-        storage.writer.append(UInt8(ascii: ":"))
-        let length = storage.writer.count
+        let length = name.count + 2
         let text = UnsafeMutablePointer<UInt8>.allocate(capacity: length + 32)
         unsafe text.initialize(repeating: 0, count: length + 32)
-        unsafe text.update(from: storage.state.pointee.bytes, count: length)
-        unsafe entries[index] = Entry(text: text, count: length, tag: firstTag(of: text, count: length) ?? tag)
+        unsafe text[0] = UInt8(ascii: ",")
+        for place in 0..<name.count { unsafe text[place + 1] = name[place] }
+        unsafe text[length - 1] = UInt8(ascii: ":")
+        let first = unsafe firstTag(of: text, count: length)
+        let entry = unsafe Entry(text: text, count: length, prefix: prefix, tag: first ?? tag)
+        unsafe entries[index] = entry
+        return entry
     }
 
     private func firstTag(of text: UnsafeMutablePointer<UInt8>, count length: Int) -> UInt8? {
         let name = unsafe UnsafeBufferPointer(start: text, count: length)
         for index in 0..<count {
-            let entry = unsafe entries[index]
-            guard let other = unsafe entry.text, entry.count == length else { continue }
-            if unsafe UnsafeBufferPointer(start: other, count: length).elementsEqual(name) {
+            guard let entry = unsafe entries[index], entry.count == length else { continue }
+            if unsafe UnsafeBufferPointer(start: entry.text, count: length).elementsEqual(name) {
                 return UInt8(truncatingIfNeeded: index)
             }
         }
@@ -71,7 +85,7 @@ struct KeyTextTable {
     }
 
     /// Keeps a container for the next object. Returns false if there are enough.
-    mutating func keep(_ box: AnyObject, _ place: KeyedPlace) -> Bool {
+    mutating func keep(_ box: ContainerBox, _ place: KeyedPlace) -> Bool {
         guard containerCount < Self.maximumContainers else { return false }
         let record = unsafe KeyedContainerRecord(place: place, state: place.state, isInUse: true)
         unsafe (boxes + containerCount).initialize(to: box)
@@ -100,30 +114,23 @@ struct KeyTextTable {
                 unsafe record.pointee.state.pointee.owner = record.pointee.state.pointee.container.writer.storage
             }
         }
-        let hasEscaped = kept < containerCount
+        if kept == containerCount { return true }
         unsafe (containers + kept).deinitialize(count: containerCount - kept)
         unsafe (boxes + kept).deinitialize(count: containerCount - kept)
         containerCount = kept
-        return !hasEscaped
+        return false
     }
 
     /// Returns whether nobody else has a container.
     @inline(__always)
-    func isUnused(_ index: Int) -> Bool { unsafe Self.hasOneReference(boxes + index) }
-
-    /// With `AnyObject` itself, `isKnownUniquelyReferenced` would get a copy of the reference in Swift 6, which opens the
-    /// existential, and always return false.
-    @inline(__always)
-    private static func hasOneReference<Object: AnyObject>(_ object: UnsafeMutablePointer<Object>) -> Bool {
-        unsafe isKnownUniquelyReferenced(&object.pointee)
-    }
+    func isUnused(_ index: Int) -> Bool { unsafe isKnownUniquelyReferenced(&boxes[index]) }
 
     mutating func deallocate() {
         unsafe containers.deinitialize(count: containerCount)
         unsafe containers.deallocate()
         unsafe boxes.deinitialize(count: containerCount)
         unsafe boxes.deallocate()
-        for index in 0..<count { unsafe entries[index].text?.deallocate() }
+        for index in 0..<count { unsafe entries[index]?.text.deallocate() }
         unsafe entries.deallocate()
     }
 }
@@ -143,7 +150,7 @@ struct KeyTableCache {
     private var tables = unsafe TypeTable<UnsafeMutablePointer<KeyTextTable>>()
     private var all: [UnsafeMutablePointer<KeyTextTable>] = unsafe []
     /// The tables whose containers were used in this encoding.
-    private var used: [UnsafeMutablePointer<KeyTextTable>] = unsafe []
+    private var used = unsafe PooledRow<UnsafeMutablePointer<KeyTextTable>>()
 
     @inline(__always)
     mutating func table<Key: CodingKey>(of type: Key.Type) -> UnsafeMutablePointer<KeyTextTable> {
@@ -154,7 +161,7 @@ struct KeyTableCache {
     @inline(never)
     private mutating func newTable<Key: CodingKey>(of type: Key.Type) -> UnsafeMutablePointer<KeyTextTable> {
         let table = UnsafeMutablePointer<KeyTextTable>.allocate(capacity: 1)
-        unsafe table.initialize(to: KeyTextTable(isTagged: MemoryLayout<Key>.size <= 1))
+        unsafe table.initialize(to: KeyTextTable(of: type))
         unsafe tables.insert(table, for: ObjectIdentifier(type))
         unsafe all.append(table)
         return unsafe table
@@ -167,14 +174,16 @@ struct KeyTableCache {
     /// Returns whether none has escaped.
     mutating func releaseContainers() -> Bool {
         var isUnused = true
-        while let table = unsafe used.popLast() {
-            if unsafe !table.pointee.releaseContainers() { isUnused = false }
+        for index in 0..<(unsafe used.count) {
+            if unsafe !used.elements[index].pointee.releaseContainers() { isUnused = false }
         }
+        unsafe used.cut(to: 0)
         return isUnused
     }
 
     mutating func deallocate() {
         unsafe tables.deallocate()
+        unsafe used.deallocate()
         while let table = unsafe all.popLast() {
             unsafe table.pointee.deallocate()
             unsafe table.deinitialize(count: 1)

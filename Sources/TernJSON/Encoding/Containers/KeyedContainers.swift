@@ -29,10 +29,17 @@ extension JSONTextWriter {
             }
             let keyed = unsafe record.pointee.state
             unsafe keyed.pointee.container = place
-            unsafe keyed.pointee.usesTable = state.pointee.context.pointee.usesKeyTables && table.pointee.isTagged
-            return unsafe unsafeBitCast(table.pointee.boxes[index], to: KeyedEncodingContainer<Key>.self)
+            unsafe keyed.pointee.keys = keyForm(for: table)
+            typealias Maker = TypedContainerMaker<KeyedEncodingContainer<Key>>
+            return unsafe unsafeDowncast(table.pointee.maker, to: Maker.self).container(of: table.pointee.boxes[index])
         }
         return unsafe newKeyedContainer(table, at: place, isKept: true)
+    }
+
+    @inline(__always)
+    private func keyForm(for table: UnsafeMutablePointer<KeyTextTable>) -> KeyedPlace.KeyForm {
+        guard unsafe state.pointee.context.pointee.usesKeyTables && table.pointee.isTagged else { return .names }
+        return unsafe state.pointee.hasLines ? .tableWithLines : .table
     }
 
     @inline(never)
@@ -40,11 +47,10 @@ extension JSONTextWriter {
         _ table: UnsafeMutablePointer<KeyTextTable>, at place: ContainerPlace, isKept: Bool
     ) -> KeyedEncodingContainer<Key> {
         let keyed = unsafe KeyedPlace(place, table: table)
-        let usesTable = unsafe state.pointee.context.pointee.usesKeyTables && table.pointee.isTagged
-        unsafe keyed.state.pointee.usesTable = usesTable
+        unsafe keyed.state.pointee.keys = keyForm(for: table)
         let container = KeyedEncodingContainer(KeyedWriter<Key>(keyed))
         if isKept, KeyedContainerLayout.isReference,
-            unsafe table.pointee.keep(unsafeBitCast(container, to: AnyObject.self), keyed)
+            unsafe table.pointee.keep(unsafeBitCast(container, to: ContainerBox.self), keyed)
         {
             unsafe state.pointee.context.pointee.keyTables.markUsed(table)
         } else {
@@ -60,7 +66,7 @@ private enum KeyedContainerLayout {
     static let isReference: Bool = {
         let storage = EncodingStorage()
         let table = UnsafeMutablePointer<KeyTextTable>.allocate(capacity: 1)
-        unsafe table.initialize(to: KeyTextTable(isTagged: false))
+        unsafe table.initialize(to: KeyTextTable(of: PathKey.self))
         defer {
             unsafe table.pointee.deallocate()
             unsafe table.deinitialize(count: 1)

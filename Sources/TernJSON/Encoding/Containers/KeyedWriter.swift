@@ -7,8 +7,17 @@ final class KeyedPlace {
         let table: UnsafeMutablePointer<KeyTextTable>
         /// The storage, if it has no reference to the container, so that the container must keep it.
         var owner: EncodingStorage?
-        /// A Boolean value that indicates whether keys are looked up in the table. Not for a function that converts them, whose result depends on the path.
-        var usesTable = true
+        var keys = KeyForm.table
+    }
+
+    /// The way to write the keys of an object.
+    enum KeyForm {
+        /// By their names: for types of keys that have no table, and for a function that converts keys by their paths.
+        case names
+        /// From the table.
+        case table
+        /// From the table, each one on a line of its own.
+        case tableWithLines
     }
 
     let state: UnsafeMutablePointer<State>
@@ -43,53 +52,79 @@ struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
     /// Writes the comma, the key and the colon, and returns the writer for the value.
     @inline(__always)
     private func begin(_ key: Key, hasParts: Bool = false) throws -> JSONTextWriter {
+        guard unsafe state.pointee.keys == .table && state.pointee.container.isInnermost,
+            let entry = unsafe state.pointee.table.pointee.entry(at: Self.tag(of: key))
+        else { return try beginSlowly(key, hasParts: hasParts) }
+        return begin(key, entry, hasParts: hasParts, hasLines: false)
+    }
+
+    /// Writes a key of the table.
+    @inline(__always)
+    private func begin(_ key: Key, _ entry: KeyTextTable.Entry, hasParts: Bool, hasLines: Bool) -> JSONTextWriter {
         let container = unsafe state.pointee.container
-        guard unsafe state.pointee.usesTable, container.isInnermost else {
-            return try beginSlowly(key, hasParts: hasParts)
-        }
-        let tag = Self.tag(of: key)
-        let table = unsafe state.pointee.table
-        guard unsafe Int(tag) < table.pointee.count, let text = unsafe table.pointee.entries[Int(tag)].text else {
-            return try beginSlowly(key, hasParts: hasParts)
-        }
-        let entry = unsafe table.pointee.entries[Int(tag)]
         let writer = container.writer
         _ = writer.noteKey(tag: entry.tag, of: container.index)
         let value = unsafe writer.openValue(container.index)
         unsafe value.pointee.lastStart = writer.count
         if hasParts {
-            unsafe value.pointee.table = table
-            unsafe value.pointee.tag = tag
+            unsafe value.pointee.table = state.pointee.table
+            unsafe value.pointee.tag = Self.tag(of: key)
         }
         let count = unsafe value.pointee.count
         unsafe value.pointee.count = count &+ 1
-        // The first member has no comma.
-        let skipped = count == 0 ? 1 : 0
-        unsafe writer.appendBlocks(text + skipped, count: entry.count &- skipped)
+        if unsafe writer.state.pointee.sortsNames { writer.noteName(entry.prefix, of: container.index) }
+        if hasLines {
+            unsafe writer.appendLine(of: entry.text + 1, count: entry.count &- 2, hasComma: count != 0)
+        } else {
+            // The first member has no comma.
+            let skipped = count == 0 ? 1 : 0
+            unsafe writer.appendBlocks(entry.text + skipped, count: entry.count &- skipped)
+        }
         return writer
     }
 
-    /// Fills the table, reopens an object that was closed, and writes keys that have no table.
+    /// Writes keys on lines, fills the table, reopens an object that was closed, and writes keys that have no table.
     @inline(never)
     private func beginSlowly(_ key: Key, hasParts: Bool) throws -> JSONTextWriter {
+        if unsafe !state.pointee.container.isInnermost { try reopen() }
+        let (form, table, tag) = unsafe (state.pointee.keys, state.pointee.table, Self.tag(of: key))
+        if form != .names, let entry = unsafe table.pointee.entry(at: tag) {
+            return begin(key, entry, hasParts: hasParts, hasLines: form == .tableWithLines)
+        }
+        let name = unsafe state.pointee.container.name(of: key)
+        // A slash is escaped or not, by the settings of each encoding.
+        let isKept = form != .names && !name.utf8.contains(UInt8(ascii: "/"))
+        try unsafe state.pointee.container.beginMember(name, isUnique: isKept)
+        let container = unsafe state.pointee.container
+        if isKept {
+            unsafe insert(key, to: table, from: container)
+        } else if hasParts {
+            container.keep(key)
+        }
+        return container.writer
+    }
+
+    /// Makes an object the innermost value.
+    private func reopen() throws {
         let before = unsafe state.pointee.container.writer.storage
         try unsafe state.pointee.container.prepare()
-        let container = unsafe state.pointee.container
-        if container.writer.storage !== before { unsafe state.pointee.owner = container.writer.storage }
-        let name = container.name(of: key)
-        if unsafe state.pointee.usesTable {
-            let tag = Self.tag(of: key)
-            let table = unsafe state.pointee.table
-            let isKnown = unsafe Int(tag) < table.pointee.count && table.pointee.entries[Int(tag)].text != nil
-            // A slash is escaped or not, by the settings of each encoding.
-            if isKnown || !name.utf8.contains(UInt8(ascii: "/")) {
-                if !isKnown { unsafe table.pointee.insert(key, tag: tag, name: name) }
-                return try begin(key, hasParts: hasParts)
-            }
-        }
-        try unsafe state.pointee.container.beginMember(name)
-        if hasParts { container.keep(key) }
-        return container.writer
+        let storage = unsafe state.pointee.container.writer.storage
+        if storage !== before { unsafe state.pointee.owner = storage }
+    }
+
+    /// Adds the key of the member that was begun to the table.
+    private func insert(_ key: Key, to table: UnsafeMutablePointer<KeyTextTable>, from container: ContainerPlace) {
+        let writer = container.writer
+        let value = unsafe writer.openValue(container.index)
+        let text = unsafe WrittenText(writer.text)
+        let start = unsafe text.afterSpace(value.pointee.partStart)
+        let name = start..<text.endOfString(at: start)
+        let tag = Self.tag(of: key)
+        let prefix = writer.namePrefix(of: name)
+        let entry = unsafe table.pointee.insert(key, tag: tag, name: text.slice(name), prefix: prefix)
+        _ = writer.noteKey(tag: entry.tag, of: container.index)
+        unsafe value.pointee.table = table
+        unsafe value.pointee.tag = tag
     }
 
     /// Returns the byte that the key is, or 0 for a type with one key.

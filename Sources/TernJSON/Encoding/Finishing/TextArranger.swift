@@ -12,23 +12,13 @@ struct TextArranger {
         let end: Int
     }
 
-    /// A value to sort: its node, and the first eight bytes of its name as a number.
-    private struct Place {
-        var node: Int
-        var prefix: UInt64
-        /// The place before sorting.
-        var index = 0
-    }
-
     private let tree: TextTree
     private let output: JSONTextWriter
     private let formatting: TernJSONEncoder.OutputFormatting
     private let mayHaveDuplicates: Bool
-    private var order: [Place] = []
+    /// The nodes of the values of the arrays and objects that are written.
+    private var order: [Int] = []
     private var levels: [Level] = []
-    /// The order of the members of the last object, by their number.
-    private var earlierOrders: [Int: [Int]] = [:]
-    private var sorted: [Place] = []
 
     private init(_ tree: TextTree, to output: JSONTextWriter, _ context: EncodingContext) {
         self.tree = tree
@@ -65,7 +55,7 @@ struct TextArranger {
             levels[levels.count - 1].next += 1
             if level.next > level.start { output.append(UInt8(ascii: ",")) }
             if isPretty { output.appendLine(levels.count) }
-            let index = order[level.next].node
+            let index = order[level.next]
             if level.close == UInt8(ascii: "}") {
                 let node = tree.nodes[index]
                 copy(from: Int(node.nameSource), node.nameStart..<node.nameEnd)
@@ -84,7 +74,7 @@ struct TextArranger {
         let start = order.count
         var next = node.first
         while next >= 0 {
-            order.append(Place(node: next, prefix: 0))
+            order.append(next)
             next = tree.nodes[next].next
         }
         if isObject, order.count - start > 1 {
@@ -109,7 +99,7 @@ struct TextArranger {
         var end = start
         var places: [Name: Int] = [:]
         for index in start..<order.count {
-            let name = unsafe Name(bytes: tree.name(of: tree.nodes[order[index].node]))
+            let name = unsafe Name(bytes: tree.name(of: tree.nodes[order[index]]))
             if let place = places[name] {
                 order[place] = order[index]
             } else {
@@ -135,56 +125,8 @@ struct TextArranger {
     }
 
     private mutating func sort(from start: Int) {
-        for index in start..<order.count {
-            order[index].prefix = unsafe Self.prefix(of: tree.name(of: tree.nodes[order[index].node]))
-        }
-        if useEarlierOrder(from: start) { return }
-        for index in start..<order.count { order[index].index = index - start }
-        defer { earlierOrders[order.count - start] = order[start...].map(\.index) }
-        guard order.count - start <= Self.fewValues else {
-            // A part of an array that is sorted in place would copy all of it.
-            let sorted = order[start...].sorted { isOrdered($0, $1) }
-            for (index, place) in sorted.enumerated() { order[start + index] = place }
-            return
-        }
-        for index in start + 1..<order.count {
-            let place = order[index]
-            var target = index
-            while target > start, isOrdered(place, order[target - 1]) {
-                order[target] = order[target - 1]
-                target -= 1
-            }
-            order[target] = place
-        }
-    }
-
-    /// Sorts as the last object with the same number of members, which is often of the same type, and returns whether this was right.
-    private mutating func useEarlierOrder(from start: Int) -> Bool {
-        guard let earlier = earlierOrders[order.count - start] else { return false }
-        sorted.removeAll(keepingCapacity: true)
-        for index in earlier {
-            let place = order[start + index]
-            if let last = sorted.last, !isOrdered(last, place) { return false }
-            sorted.append(place)
-        }
-        for index in sorted.indices { order[start + index] = sorted[index] }
-        return true
-    }
-
-    /// The number of values up to which insertion is the fastest way to sort.
-    private static let fewValues = 32
-
-    @inline(__always)
-    private func isOrdered(_ left: Place, _ right: Place) -> Bool {
-        if left.prefix != right.prefix && left.prefix != 0 && right.prefix != 0 { return left.prefix < right.prefix }
-        return tree.isOrdered(tree.nodes[left.node], tree.nodes[right.node])
-    }
-
-    /// Returns the first eight bytes of a name as a number, or 0 if it has escapes.
-    private static func prefix(of name: UnsafeBufferPointer<UInt8>) -> UInt64 {
-        if unsafe name.contains(UInt8(ascii: "\\")) { return 0 }
-        var prefix = UInt64(0)
-        for index in 0..<8 { prefix = unsafe prefix << 8 | UInt64(index < name.count ? name[index] : 0) }
-        return prefix
+        // A part of an array that is sorted in place would copy all of it.
+        let sorted = order[start...].sorted { tree.isOrdered(tree.nodes[$0], tree.nodes[$1]) }
+        for (index, node) in sorted.enumerated() { order[start + index] = node }
     }
 }

@@ -68,10 +68,10 @@ struct TextTree {
                         append(.scalar, of: source, place..<end)
                     }
                     place = end
-                case UInt8(ascii: ","), UInt8(ascii: ":"): place += 1
+                case UInt8(ascii: ","), UInt8(ascii: ":"), UInt8(ascii: " "), UInt8(ascii: "\n"): place += 1
                 case UInt8(ascii: "{"), UInt8(ascii: "["):
                     if hasLate, let late = storages[source].late[place], late.replaces {
-                        places[places.count - 1].place = place + 2
+                        places[places.count - 1].place = text.endOfValue(at: place)
                         places.append((add(late.storage), 0))
                         isInterrupted = true
                     } else {

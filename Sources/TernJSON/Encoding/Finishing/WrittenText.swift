@@ -1,4 +1,4 @@
-/// Finds its way in compact JSON that a writer has made.
+/// Finds its way in JSON that a writer has made, with lines or without.
 ///
 /// Places are checked against the end, although the text is well-formed as far as it goes.
 @safe
@@ -52,12 +52,27 @@ struct WrittenText {
         return (quotes | backslashes) & ~word & 0x8080_8080_8080_8080
     }
 
+    /// Returns the first place that is not in white space, from a place between values.
+    @inline(__always)
+    func afterSpace(_ start: Int) -> Int {
+        var place = start
+        while Self.isSpace(self[place]) { place &+= 1 }
+        return place
+    }
+
+    /// Returns whether a byte is one of the two kinds of white space that a writer makes.
+    @inline(__always)
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\n") }
+
+    /// Returns the place of the value of a member, from the place after its name.
+    func startOfValue(afterName place: Int) -> Int { afterSpace(afterSpace(place) + 1) }
+
     /// Returns the place after a number, true, false or null.
     func endOfScalar(at start: Int) -> Int {
         var place = start
         while place < count {
             switch self[place] {
-            case UInt8(ascii: ","), UInt8(ascii: "]"), UInt8(ascii: "}"): return place
+            case UInt8(ascii: ","), UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: "\n"): return place
             default: place += 1
             }
         }
@@ -77,7 +92,7 @@ struct WrittenText {
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
                 depth -= 1
                 place += 1
-            case UInt8(ascii: ","), UInt8(ascii: ":"): place += 1
+            case UInt8(ascii: ","), UInt8(ascii: ":"), UInt8(ascii: " "), UInt8(ascii: "\n"): place += 1
             default: place = endOfScalar(at: place)
             }
             if depth <= 0 { return place }
@@ -87,12 +102,12 @@ struct WrittenText {
 
     /// Returns the number of elements of an array.
     func elementCount(at start: Int) -> Int {
-        var place = start + 1
+        var place = afterSpace(start + 1)
         var elements = 0
         while place < count, self[place] != UInt8(ascii: "]") {
             elements += 1
-            place = endOfValue(at: place)
-            if self[place] == UInt8(ascii: ",") { place += 1 }
+            place = afterSpace(endOfValue(at: place))
+            if self[place] == UInt8(ascii: ",") { place = afterSpace(place + 1) }
         }
         return elements
     }
@@ -160,7 +175,7 @@ struct WrittenText {
                 if expectsName, !levels.isEmpty { levels[levels.count - 1].name = place..<end }
                 expectsName = false
                 place = end
-            case UInt8(ascii: ":"): place += 1
+            case UInt8(ascii: ":"), UInt8(ascii: " "), UInt8(ascii: "\n"): place += 1
             default: place = endOfScalar(at: place)
             }
         }

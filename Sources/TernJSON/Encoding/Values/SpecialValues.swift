@@ -97,54 +97,16 @@ extension JSONTextWriter {
 
     /// Writes bytes in Base64 (RFC 4648 §4), with `/` escaped if the encoder does so.
     private func write(base64 bytes: UnsafeRawBufferPointer) {
-        let digits: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-        let alphabet = unsafe digits.utf8Start
         let escapesSlashes = unsafe state.pointee.slashes == EncodingState.escapedSlashes
         append(UInt8(ascii: "\""))
-        var index = 0
-        while index < bytes.count {
-            // In parts, so that cancellation is noticed, and because a slash doubles.
-            let part = min(bytes.count &- index, 3_072)
-            reserve(8 &* (part / 3 &+ 1) &+ 8)
-            var place = unsafe end
-            let whole = index &+ part / 3 &* 3
-            while index < whole {
-                let group =
-                    unsafe UInt32(bytes[index]) &<< 16 | UInt32(bytes[index &+ 1]) &<< 8 | UInt32(bytes[index &+ 2])
-                let digits = unsafe (
-                    alphabet[Int(group &>> 18)], alphabet[Int(group &>> 12 & 63)], alphabet[Int(group &>> 6 & 63)],
-                    alphabet[Int(group & 63)]
-                )
-                let word = UInt32(digits.0) | UInt32(digits.1) &<< 8 | UInt32(digits.2) &<< 16 | UInt32(digits.3) &<< 24
-                // A zero byte of this is a slash. No other byte has its highest bit set.
-                let slashes = word ^ 0x2F2F_2F2F
-                if escapesSlashes && (slashes &- 0x0101_0101) & 0x8080_8080 != 0 {
-                    for digit in [digits.0, digits.1, digits.2, digits.3] {
-                        unsafe place[0] = UInt8(ascii: "\\")
-                        unsafe place += digit == UInt8(ascii: "/") ? 1 : 0
-                        unsafe place[0] = digit
-                        unsafe place += 1
-                    }
-                } else {
-                    unsafe UnsafeMutableRawPointer(place).storeBytes(of: word.littleEndian, as: UInt32.self)
-                    unsafe place += 4
-                }
-                index &+= 3
-            }
-            let left = part % 3
-            if left > 0 {
-                let second = left > 1 ? unsafe UInt32(bytes[index &+ 1]) : 0
-                let group = unsafe UInt32(bytes[index]) &<< 16 | second &<< 8
-                for digit in 0..<4 {
-                    let value = Int(truncatingIfNeeded: group &>> UInt32(18 &- 6 &* digit) & 63)
-                    unsafe place[0] = UInt8(ascii: "\\")
-                    unsafe place += value == 63 && escapesSlashes && digit <= left ? 1 : 0
-                    unsafe place[0] = digit <= left ? alphabet[value] : UInt8(ascii: "=")
-                    unsafe place += 1
-                }
-                index &+= left
-            }
-            unsafe count = place - state.pointee.bytes
+        var place = 0
+        while place < bytes.count {
+            // In parts, so that cancellation is noticed.
+            let partEnd = min(bytes.count, place &+ Base64Text.partSize)
+            reserve(Base64Text.longestPart)
+            let part = place..<partEnd
+            unsafe count &+= Base64Text.write(bytes, part: part, escapesSlashes: escapesSlashes, to: end)
+            place = partEnd
         }
         append(UInt8(ascii: "\""))
     }

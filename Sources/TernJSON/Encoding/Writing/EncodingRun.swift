@@ -1,40 +1,48 @@
 import Synchronization
 
 /// One encoding, from the taking of its storage to the finished text.
-struct EncodingRun {
-    private var storage: EncodingStorage
+///
+/// It owns one reference to the storage, which the pool gives and gets back without a change of the reference count.
+@safe
+struct EncodingRun: ~Copyable {
+    private let reference: Unmanaged<EncodingStorage>
     private let pool: EncodingPool.Kind
 
-    var writer: JSONTextWriter { storage.writer }
+    let writer: JSONTextWriter
 
-    init(_ options: TernJSONEncoder) {
+    init(_ options: borrowing TernJSONEncoder) {
         // The tables of a storage have converted keys.
         if case .convertToSnakeCase = options.keyEncodingStrategy { pool = .snakeCase } else { pool = .plain }
-        storage = EncodingPool.take(pool) ?? EncodingStorage()
-        storage.begin(options)
+        unsafe reference = EncodingPool.take(pool) ?? .passRetained(EncodingStorage())
+        writer = unsafe reference._withUnsafeGuaranteedRef { storage in
+            storage.begin(options)
+            return storage.writer
+        }
+    }
+
+    deinit {
+        guard unsafe reference._withUnsafeGuaranteedRef({ $0.end() }) else { return unsafe reference.release() }
+        var storage = unsafe reference.takeRetainedValue()
+        let isUnused = isKnownUniquelyReferenced(&storage)
+        if !isUnused { storage.detach() }
+        let kept = unsafe Unmanaged.passRetained(consume storage)
+        // Kept for the next encoding, if nothing has escaped that refers to it.
+        if isUnused { unsafe EncodingPool.put(kept, pool) } else { unsafe kept.release() }
     }
 
     /// Calls a function with the text in its final form.
-    func withFinishedText<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) throws -> Result {
+    borrowing func withFinishedText<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) throws -> Result {
         try writer.finish()
-        let formatting = unsafe storage.state.pointee.context.pointee.formatting
         if writer.needsArrangement {
+            let storage = writer.storage
             let output = storage.output.writer
             try TextArranger.arrange(storage, to: output)
             return try unsafe body(output.text)
         }
-        if formatting.contains(.prettyPrinted) {
-            let output = storage.output.writer
-            try TextIndenter.indent(writer, to: output)
-            return try unsafe body(output.text)
+        if writer.needsSorting {
+            return try unsafe body(writer.state.pointee.context.pointee.sorter.sort(writer))
         }
         return try unsafe body(writer.text)
-    }
-
-    /// Keeps the storage for the next encoding, if nothing has escaped that refers to it.
-    mutating func end() {
-        guard storage.end() else { return }
-        if isKnownUniquelyReferenced(&storage) { EncodingPool.put(storage, pool) } else { storage.detach() }
     }
 }
 
@@ -45,12 +53,12 @@ private struct EncodingPool {
         case snakeCase
     }
 
-    static func take(_ kind: Kind) -> EncodingStorage? {
-        kind == .plain ? plain.take() : snakeCase.take()
+    static func take(_ kind: Kind) -> Unmanaged<EncodingStorage>? {
+        unsafe kind == .plain ? plain.take() : snakeCase.take()
     }
 
-    static func put(_ storage: EncodingStorage, _ kind: Kind) {
-        kind == .plain ? plain.put(storage) : snakeCase.put(storage)
+    static func put(_ storage: Unmanaged<EncodingStorage>, _ kind: Kind) {
+        unsafe kind == .plain ? plain.put(storage) : snakeCase.put(storage)
     }
 
     private static let plain = Places()
@@ -64,25 +72,25 @@ private struct EncodingPool {
         private let third = Atomic<UInt>(0)
         private let fourth = Atomic<UInt>(0)
 
-        borrowing func take() -> EncodingStorage? {
-            Self.take(first) ?? Self.take(second) ?? Self.take(third) ?? Self.take(fourth)
+        borrowing func take() -> Unmanaged<EncodingStorage>? {
+            unsafe Self.take(first) ?? Self.take(second) ?? Self.take(third) ?? Self.take(fourth)
         }
 
-        borrowing func put(_ storage: EncodingStorage) {
-            let address = UInt(bitPattern: unsafe Unmanaged.passRetained(storage).toOpaque())
+        borrowing func put(_ reference: Unmanaged<EncodingStorage>) {
+            let address = unsafe UInt(bitPattern: reference.toOpaque())
             if Self.put(address, first) || Self.put(address, second) || Self.put(address, third)
                 || Self.put(address, fourth)
             {
                 return
             }
-            unsafe Unmanaged.passUnretained(storage).release()
+            unsafe reference.release()
         }
 
         @inline(__always)
-        private static func take(_ place: borrowing Atomic<UInt>) -> EncodingStorage? {
+        private static func take(_ place: borrowing Atomic<UInt>) -> Unmanaged<EncodingStorage>? {
             let address = place.exchange(0, ordering: .acquiring)
             guard let pointer = unsafe UnsafeRawPointer(bitPattern: address) else { return nil }
-            return unsafe Unmanaged<EncodingStorage>.fromOpaque(pointer).takeRetainedValue()
+            return unsafe Unmanaged<EncodingStorage>.fromOpaque(pointer)
         }
 
         @inline(__always)

@@ -6,7 +6,7 @@
 struct EncodingState {
     // MARK: The text
 
-    /// The text so far, which is compact JSON. Formats are applied when it is finished.
+    /// The text so far. Its names are sorted when it is finished.
     var bytes: UnsafeMutablePointer<UInt8>
     var count = 0
     /// The count up to which nothing has to be checked: the capacity, or the next look for cancellation.
@@ -18,6 +18,11 @@ struct EncodingState {
     var slashes = EncodingState.escapedSlashes
     /// For each byte, its text with escapes, and the length of this in the highest byte.
     var escapes: UnsafeMutablePointer<UInt64>
+
+    /// A Boolean value that indicates whether each member and element has a line of its own.
+    var hasLines = false
+    /// A Boolean value that indicates whether the places of members are noted, to sort them.
+    var sortsNames = false
 
     // MARK: Open values
 
@@ -72,6 +77,8 @@ struct OpenValue {
     var table: UnsafeMutablePointer<KeyTextTable>?
     /// The last key.
     var tag = UInt8(0)
+    /// The index of an object's note, if names are sorted.
+    var note = 0
 
     @inline(__always)
     init(start: Int) { id = start &<< 2 }
@@ -80,6 +87,8 @@ struct OpenValue {
     static func id(start: Int, _ kind: Kind) -> Int { start &<< 2 | kind.rawValue }
 
     @inline(__always) var start: Int { id &>> 2 }
+    /// The place of the last member or element, after its comma.
+    @inline(__always) var partStart: Int { lastStart &+ (count > 1 ? 1 : 0) }
     @inline(__always) var kind: Kind { Kind(rawValue: id & 3) ?? .undecided }
 }
 
@@ -106,6 +115,8 @@ struct EncodingContext {
     var hasFailed = false
     /// A name may occur twice in an object.
     var mayHaveDuplicates = false
+    /// The places of the members of the main text, if names are sorted.
+    var notes = PooledRow<NameNote>()
     /// The texts that were written out of order.
     var lateStorages: [EncodingStorage] = []
 
@@ -113,6 +124,7 @@ struct EncodingContext {
 
     var valueKinds = TypeTable<ValueKind>()
     var keyTables = KeyTableCache()
+    var sorter = NameSorter()
 
     /// The largest number of calls of `encode(to:)` within each other.
     static let maximumCalls = 512

@@ -66,6 +66,8 @@ final class EncodingStorage {
         unsafe state.pointee.keys.deinitialize(count: state.pointee.openCapacity)
         unsafe state.pointee.keys.deallocate()
         if main == nil {
+            unsafe state.pointee.context.pointee.notes.deallocate()
+            unsafe state.pointee.context.pointee.sorter.deallocate()
             unsafe state.pointee.context.pointee.valueKinds.deallocate()
             unsafe state.pointee.context.pointee.keyTables.deallocate()
             unsafe state.pointee.context.pointee.escapes.deallocate()
@@ -93,13 +95,13 @@ final class EncodingStorage {
     // MARK: The life of an encoding
 
     /// Prepares a main text for an encoding.
-    func begin(_ options: TernJSONEncoder) {
+    func begin(_ options: borrowing TernJSONEncoder) {
         let context = unsafe state.pointee.context
         unsafe context.pointee.formatting = options.outputFormatting
         // A copy of all settings takes as long as to write a member.
         let isDefault = options.hasDefaultStrategies
         if unsafe !isDefault || !context.pointee.hasDefaultOptions {
-            unsafe context.pointee.options = options
+            unsafe context.pointee.options = copy options
             unsafe context.pointee.hasDefaultOptions = isDefault
             if case .custom = options.keyEncodingStrategy {
                 unsafe context.pointee.usesKeyTables = false
@@ -107,6 +109,8 @@ final class EncodingStorage {
                 unsafe context.pointee.usesKeyTables = true
             }
         }
+        unsafe state.pointee.hasLines = options.outputFormatting.contains(.prettyPrinted)
+        unsafe state.pointee.sortsNames = options.outputFormatting.contains(.sortedKeys)
         let slashes =
             options.outputFormatting.contains(.withoutEscapingSlashes)
             ? EncodingState.backslashes : EncodingState.escapedSlashes
@@ -128,6 +132,10 @@ final class EncodingStorage {
             unsafe context.pointee.lateStorages = []
         }
         clear()
+        if unsafe state.pointee.sortsNames {
+            unsafe context.pointee.notes.clear()
+            unsafe context.pointee.sorter.clear()
+        }
         if let output = unsafe context.pointee.output {
             output.clear()
             unsafe output.state.pointee.context.pointee.hasFailed = false

@@ -4,6 +4,9 @@ extension JSONTextWriter {
     /// The number of open values.
     @inline(__always) var depth: Int { unsafe state.pointee.depth }
 
+    /// The number of open arrays and objects.
+    @inline(__always) var nesting: Int { unsafe state.pointee.nesting }
+
     @inline(__always)
     func openValue(_ index: Int) -> UnsafeMutablePointer<OpenValue> { unsafe state.pointee.open + index }
 
@@ -43,6 +46,7 @@ extension JSONTextWriter {
     @inline(__always)
     func beginObject(_ index: Int) -> Bool {
         guard enter() else { return false }
+        if unsafe state.pointee.sortsNames { noteObject(index) }
         append(UInt8(ascii: "{"))
         unsafe openValue(index).pointee.id |= OpenValue.Kind.object.rawValue
         let seen = unsafe state.pointee.seen + 4 &* index
@@ -94,18 +98,24 @@ extension JSONTextWriter {
         let value = unsafe openValue(index).pointee
         switch value.kind {
         case .object:
-            append(UInt8(ascii: "}"))
-            unsafe state.pointee.nesting &-= 1
-        case .array:
-            append(UInt8(ascii: "]"))
-            unsafe state.pointee.nesting &-= 1
+            if unsafe state.pointee.sortsNames { noteEnd(of: value) }
+            closeBracket(UInt8(ascii: "}"), isEmpty: value.count == 0)
+        case .array: closeBracket(UInt8(ascii: "]"), isEmpty: value.count == 0)
         case .undecided: if count == value.start { writeEmptyObject() }
         }
+    }
+
+    @inline(__always)
+    private func closeBracket(_ bracket: UInt8, isEmpty: Bool) {
+        unsafe state.pointee.nesting &-= 1
+        if unsafe state.pointee.hasLines { appendLastLine(nesting, isEmpty: isEmpty) }
+        append(bracket)
     }
 
     @inline(never)
     func writeEmptyObject() {
         append(UInt8(ascii: "{"))
+        if unsafe state.pointee.hasLines { appendLastLine(nesting, isEmpty: true) }
         append(UInt8(ascii: "}"))
     }
 
@@ -125,6 +135,7 @@ extension JSONTextWriter {
         dropOpenValues(to: index + 1)
         unsafe count = value.pointee.lastStart
         unsafe value.pointee.count &-= 1
+        forgetNotes(of: index)
         if unsafe state.pointee.hasLate { storage.forgetLate(from: count) }
     }
 
@@ -157,6 +168,7 @@ extension JSONTextWriter {
         if unsafe openValue(mark.index).pointee.kind != mark.value.kind { unsafe state.pointee.nesting &-= 1 }
         count = mark.count
         unsafe openValue(mark.index).pointee = mark.value
+        forgetNotes(of: mark.index)
         if unsafe state.pointee.hasLate { storage.forgetLate(from: count) }
     }
 }
@@ -221,6 +233,7 @@ struct ContainerPlace {
         let count = unsafe value.pointee.count
         unsafe value.pointee.count = count &+ 1
         if count != 0 { writer.append(UInt8(ascii: ",")) }
+        if unsafe writer.state.pointee.hasLines { writer.appendLine(writer.nesting) }
     }
 
     /// Begins a member of an object whose key is not in a table: writes the comma, the key and the colon.
@@ -234,10 +247,14 @@ struct ContainerPlace {
         let count = unsafe value.pointee.count
         unsafe value.pointee.count = count &+ 1
         if count != 0 { writer.append(UInt8(ascii: ",")) }
+        if unsafe writer.state.pointee.hasLines { writer.appendLine(writer.nesting) }
         let start = writer.count
         writer.write(key)
         if !isUnique { _ = writer.noteKey(from: start, of: index) }
-        writer.append(UInt8(ascii: ":"))
+        if unsafe writer.state.pointee.sortsNames {
+            writer.noteName(writer.namePrefix(of: start..<writer.count), of: index)
+        }
+        if unsafe writer.state.pointee.hasLines { writer.appendColon() } else { writer.append(UInt8(ascii: ":")) }
     }
 
     /// Removes the last member or element, whose value threw an error.

@@ -1,4 +1,5 @@
-/// Strings are copied 32 and eight bytes at a time. The bytes of a word that has one to escape are looked up.
+/// Strings are copied 32 bytes at a time. From the first block that has a byte to escape, they are copied by words, and
+/// the bytes of a word that has one to escape are looked up.
 extension JSONTextWriter {
     /// Writes a string with its quotes and escapes.
     @inline(__always)
@@ -16,49 +17,60 @@ extension JSONTextWriter {
 
     @inline(never)
     func write(utf8 text: UnsafeBufferPointer<UInt8>) {
-        var left = text.count
-        // Room for the quotes and for a word that is stored beyond the end; each escape makes more.
-        reserve(left &+ 40)
-        var target = unsafe end
+        let count = text.count
+        // Room for the quotes and for what is stored beyond the end.
+        reserve(count &+ 40)
+        let target = unsafe end
         unsafe target[0] = UInt8(ascii: "\"")
-        unsafe target += 1
-        guard var source = text.baseAddress else {
-            unsafe target[0] = UInt8(ascii: "\"")
-            count &+= 2
-            return
+        var written = 0
+        if count > 0, let source = text.baseAddress {
+            written = unsafe copyUnescaped(source, count: count, to: target + 1)
+            if written < count { return unsafe writeEscaped(source + written, count: count &- written, from: written) }
         }
+        unsafe target[count &+ 1] = UInt8(ascii: "\"")
+        self.count &+= count &+ 2
+    }
+
+    /// Copies bytes up to those that have to be escaped, and returns their number. It can be smaller than the number of
+    /// bytes up to the first escape.
+    ///
+    /// Blocks overlap at the end, which takes less time than smaller ones.
+    @inline(__always)
+    private func copyUnescaped(
+        _ source: UnsafePointer<UInt8>, count: Int, to target: UnsafeMutablePointer<UInt8>
+    ) -> Int {
         let slashes = unsafe state.pointee.slashes
-        while left >= 32 {
-            let block = unsafe UnsafeRawPointer(source).loadUnaligned(as: SIMD4<UInt64>.self)
-            if Self.hasEscapes(block, slashes: slashes) { break }
-            unsafe UnsafeMutableRawPointer(target).storeBytes(of: block, as: SIMD4<UInt64>.self)
-            unsafe target += 32
-            unsafe source += 32
-            left &-= 32
-        }
-        while left >= 8 {
-            let word = unsafe UnsafeRawPointer(source).loadUnaligned(as: UInt64.self)
-            unsafe UnsafeMutableRawPointer(target).storeBytes(of: word, as: UInt64.self)
-            unsafe source += 8
-            left &-= 8
-            if Self.escapes(in: word, slashes: slashes) == 0 {
-                unsafe target += 8
-            } else {
-                unsafe target = writeEscaped(source - 8, count: 8, at: target, left: left)
+        let (source, target) = unsafe (UnsafeRawPointer(source), UnsafeMutableRawPointer(target))
+        if count >= 32 {
+            var place = 0
+            while true {
+                let block = unsafe source.loadUnaligned(fromByteOffset: place, as: SIMD4<UInt64>.self)
+                if Self.hasEscapes(block, slashes: slashes) { return place }
+                unsafe target.storeBytes(of: block, toByteOffset: place, as: SIMD4<UInt64>.self)
+                if place &+ 32 == count { return count }
+                place = min(place &+ 32, count &- 32)
             }
         }
-        if left > 0 {
-            let word = unsafe Self.lastWord(source, left: left, of: text.count)
-            unsafe UnsafeMutableRawPointer(target).storeBytes(of: word.littleEndian, as: UInt64.self)
+        if count >= 16 {
+            let first = unsafe source.loadUnaligned(as: SIMD2<UInt64>.self)
+            let last = unsafe source.loadUnaligned(fromByteOffset: count &- 16, as: SIMD2<UInt64>.self)
+            if Self.hasEscapes(SIMD4(lowHalf: first, highHalf: last), slashes: slashes) { return 0 }
+            unsafe target.storeBytes(of: first, as: SIMD2<UInt64>.self)
+            unsafe target.storeBytes(of: last, toByteOffset: count &- 16, as: SIMD2<UInt64>.self)
+        } else if count >= 8 {
+            let first = unsafe source.loadUnaligned(as: UInt64.self)
+            let last = unsafe source.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
+            if Self.escapes(in: first, slashes: slashes) | Self.escapes(in: last, slashes: slashes) != 0 { return 0 }
+            unsafe target.storeBytes(of: first, as: UInt64.self)
+            unsafe target.storeBytes(of: last, toByteOffset: count &- 8, as: UInt64.self)
+        } else {
+            let word = unsafe Self.shortWord(source, count: count)
             // The bytes beyond the end are zeros, which look like control characters.
-            if Self.escapes(in: word, slashes: slashes) & ((1 &<< UInt64(8 &* left)) &- 1) == 0 {
-                unsafe target += left
-            } else {
-                unsafe target = writeEscaped(source, count: left, at: target, left: 0)
-            }
+            let all = (UInt64(1) &<< UInt64(8 &* count)) &- 1
+            if Self.escapes(in: word, slashes: slashes) & all != 0 { return 0 }
+            unsafe target.storeBytes(of: word.littleEndian, as: UInt64.self)
         }
-        unsafe target[0] = UInt8(ascii: "\"")
-        unsafe count = target - state.pointee.bytes &+ 1
+        return count
     }
 
     /// Returns a word whose high bits mark the bytes to escape. Above the lowest mark there can be wrong ones.
@@ -83,44 +95,96 @@ extension JSONTextWriter {
         return (marks[0] | marks[1] | marks[2] | marks[3]) & 0x8080_8080_8080_8080 != 0
     }
 
-    /// Returns the last one to seven bytes of a text, followed by zeros.
+    /// Returns one to seven bytes, followed by zeros.
     @inline(__always)
-    private static func lastWord(_ source: UnsafePointer<UInt8>, left: Int, of count: Int) -> UInt64 {
-        if count >= 8 {
-            let word = unsafe UnsafeRawPointer(source + left - 8).loadUnaligned(as: UInt64.self)
-            return UInt64(littleEndian: word) &>> UInt64(8 &* (8 &- left))
+    private static func shortWord(_ source: UnsafeRawPointer, count: Int) -> UInt64 {
+        if count >= 4 {
+            let first = unsafe UInt32(littleEndian: source.loadUnaligned(as: UInt32.self))
+            let last = unsafe UInt32(littleEndian: source.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
+            return UInt64(first) | UInt64(last) &<< UInt64(8 &* (count &- 4))
         }
-        var word = UInt64(0)
-        var index = left
-        while index > 0 {
-            index &-= 1
-            word = unsafe word &<< 8 | UInt64(source[index])
-        }
-        return word
+        let middle = count &>> 1
+        return unsafe UInt64(source.load(as: UInt8.self))
+            | UInt64(source.load(fromByteOffset: middle, as: UInt8.self)) &<< UInt64(8 &* middle)
+            | UInt64(source.load(fromByteOffset: count &- 1, as: UInt8.self)) &<< UInt64(8 &* (count &- 1))
     }
 
-    /// Writes bytes of which some are escaped, makes room for the rest of the string, and returns the place after them.
+    /// Writes the rest of a string whose first bytes and quote were stored, and of which some bytes are escaped.
     ///
-    /// Each byte is a word of a table that is stored as a whole. Where escapes are frequent, this is faster than to branch for each.
-    @inline(__always)
-    private func writeEscaped(
-        _ source: UnsafePointer<UInt8>, count: Int, at place: UnsafeMutablePointer<UInt8>, left: Int
-    ) -> UnsafeMutablePointer<UInt8> {
-        var target = unsafe place
-        // Six bytes for each, and what is stored beyond the end of the string.
-        let needed = 6 &* count &+ left &+ 24
-        if unsafe target - state.pointee.bytes &+ needed > state.pointee.limit {
-            unsafe self.count = target - state.pointee.bytes
-            reserve(needed)
-            unsafe target = unsafe end
-        }
+    /// Up to 32 bytes are looked up in a table, each of whose words is stored as a whole: where escapes are frequent,
+    /// this is faster than to branch for each. Where they are not, the next one is searched.
+    @inline(never)
+    private func writeEscaped(_ source: UnsafePointer<UInt8>, count: Int, from stored: Int) {
+        self.count &+= stored &+ 1
         let table = unsafe state.pointee.escapes
-        for index in 0..<count {
-            let entry = unsafe table[Int(source[index])]
-            unsafe UnsafeMutableRawPointer(target).storeBytes(of: entry.littleEndian, as: UInt64.self)
-            unsafe target += Int(truncatingIfNeeded: entry &>> 56)
+        var source = unsafe source
+        var left = count
+        var target = unsafe end
+        while left >= 16 {
+            unsafe target = makeRoom(at: target, left: left)
+            let start = unsafe target
+            let count = min(left & ~15, 32)
+            unsafe target = Self.lookUp(source, count: count, in: table, to: start)
+            unsafe source += count
+            left &-= count
+            if unsafe target - start < count &+ 4 {
+                let skipped = unsafe copyWords(source, count: left, to: &target)
+                unsafe source += skipped
+                left &-= skipped
+            }
+        }
+        unsafe target = makeRoom(at: target, left: left)
+        for index in 0..<left { unsafe Self.append(table[Int(source[index])], to: &target) }
+        unsafe target[0] = UInt8(ascii: "\"")
+        unsafe self.count = target - state.pointee.bytes &+ 1
+    }
+
+    /// Copies words up to one with an escape, and returns the number of bytes.
+    @inline(__always)
+    private func copyWords(
+        _ source: UnsafePointer<UInt8>, count: Int, to target: inout UnsafeMutablePointer<UInt8>
+    ) -> Int {
+        let slashes = unsafe state.pointee.slashes
+        var place = 0
+        while place &+ 8 <= count {
+            let word = unsafe UnsafeRawPointer(source).loadUnaligned(fromByteOffset: place, as: UInt64.self)
+            unsafe UnsafeMutableRawPointer(target).storeBytes(of: word, toByteOffset: place, as: UInt64.self)
+            if Self.escapes(in: word, slashes: slashes) != 0 { break }
+            place &+= 8
+        }
+        unsafe target += place
+        return place
+    }
+
+    /// Writes a multiple of 16 bytes with escapes, and returns the place after them.
+    // Inlined, the compiler would sum up the lengths a second time, for the difference of the places.
+    @inline(never)
+    private static func lookUp(
+        _ source: UnsafePointer<UInt8>, count: Int, in table: UnsafeMutablePointer<UInt64>,
+        to target: UnsafeMutablePointer<UInt8>
+    ) -> UnsafeMutablePointer<UInt8> {
+        var target = unsafe target
+        for block in stride(from: 0, to: count, by: 16) {
+            for index in 0..<16 { unsafe append(table[Int(source[block &+ index])], to: &target) }
         }
         return unsafe target
+    }
+
+    @inline(__always)
+    private static func append(_ entry: UInt64, to target: inout UnsafeMutablePointer<UInt8>) {
+        unsafe UnsafeMutableRawPointer(target).storeBytes(of: entry.littleEndian, as: UInt64.self)
+        unsafe target += Int(truncatingIfNeeded: entry &>> 56)
+    }
+
+    /// Makes room for 32 bytes with escapes, the other bytes of a string without, and what is stored beyond its end.
+    /// Returns the place of the next byte, which can have moved.
+    @inline(__always)
+    private func makeRoom(at place: UnsafeMutablePointer<UInt8>, left: Int) -> UnsafeMutablePointer<UInt8> {
+        let needed = left &+ 5 &* 32 &+ 32
+        guard unsafe place - state.pointee.bytes &+ needed > state.pointee.limit else { return unsafe place }
+        unsafe count = place - state.pointee.bytes
+        reserve(needed)
+        return unsafe end
     }
 }
 

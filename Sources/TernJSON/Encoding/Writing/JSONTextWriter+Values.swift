@@ -20,7 +20,7 @@ enum ValueKind {
     case decimal
     case uuid
     case jsonValue
-    case container(any DirectContainer.Type)
+    case container(any DirectWriter.Type)
 
     var isPlain: Bool { if case .plain = self { true } else { false } }
     var isContainer: Bool { if case .container = self { true } else { false } }
@@ -43,7 +43,11 @@ enum ValueKind {
             return
         }
         #endif
-        if let container = type as? any DirectContainer.Type { self = .container(container) } else { self = .plain }
+        if let container = type as? any DirectContainer.Type {
+            self = .container(container.writer)
+        } else {
+            self = .plain
+        }
     }
 }
 
@@ -69,20 +73,31 @@ extension JSONTextWriter {
     func write<Value: Encodable>(_ value: Value, as kind: ValueKind) throws {
         switch kind {
         case .plain: try writePlain(value)
-        case .string: write(Self.cast(value, to: String.self))
+        case .string: use(value, as: String.self) { $0.write(to: self) }
         case .bool: write(Self.cast(value, to: Bool.self))
         case .int: write(Self.cast(value, to: Int.self))
         case .double: try write(Self.cast(value, to: Double.self))
         case .float: try write(Self.cast(value, to: Float.self))
         case .float16: try writeHalf(value)
         case .date: try write(Self.cast(value, to: Date.self))
-        case .data: try write(Self.cast(value, to: Data.self))
-        case .url: write(Self.cast(value, to: URL.self).absoluteString)
+        case .data: try use(value, as: Data.self) { try $0.write(to: self) }
+        case .url: use(value, as: URL.self) { $0.write(to: self) }
         case .decimal: try write(Self.cast(value, to: Decimal.self))
         case .uuid: write(Self.cast(value, to: UUID.self))
-        case .jsonValue: try write(Self.cast(value, to: JSONValue.self))
+        case .jsonValue: try use(value, as: JSONValue.self) { try $0.write(to: self) }
         case .container(let type):
             try unsafe withUnsafePointer(to: value) { try unsafe type.write(UnsafeRawPointer($0), to: self) }
+        }
+    }
+
+    /// Calls a function with a value as its own type, which the compiler does not know in a generic function.
+    @inline(__always)
+    private func use<Value, Target>(
+        _ value: Value, as type: Target.Type, _ body: (borrowing InPlace<Target>) throws -> Void
+    ) rethrows {
+        assert(Value.self == Target.self)
+        try unsafe withUnsafePointer(to: value) {
+            try unsafe body(UnsafeRawPointer($0).assumingMemoryBound(to: InPlace<Target>.self).pointee)
         }
     }
 
@@ -164,11 +179,16 @@ extension JSONTextWriter {
         try checkFailure()
     }
 
-    /// A Boolean value that indicates whether the text has to be put together: late values, duplicate names, sorted names.
+    /// A Boolean value that indicates whether the text has to be put together: for late values and duplicate names.
+    ///
+    /// Sorting finds the duplicates, too.
     var needsArrangement: Bool {
-        unsafe state.pointee.context.pointee.mayHaveDuplicates || !state.pointee.context.pointee.lateStorages.isEmpty
-            || state.pointee.context.pointee.formatting.contains(.sortedKeys)
+        unsafe !state.pointee.context.pointee.lateStorages.isEmpty
+            || state.pointee.context.pointee.mayHaveDuplicates && !state.pointee.sortsNames
     }
+
+    /// A Boolean value that indicates whether there are objects whose names are not in order.
+    var needsSorting: Bool { unsafe state.pointee.context.pointee.notes.count > 0 }
 
     /// Notes that an object may have a name twice.
     func noteDuplicates() { unsafe state.pointee.context.pointee.mayHaveDuplicates = true }

@@ -1,4 +1,4 @@
-/// Writes compact JSON to the text of an ``EncodingState``.
+/// Writes JSON to the text of an ``EncodingState``.
 ///
 /// It is a pointer: its user has, or is called by someone who has, a reference to the ``EncodingStorage``.
 @safe
@@ -88,17 +88,20 @@ struct JSONTextWriter {
     @inline(__always)
     func appendBlocks(_ source: UnsafePointer<UInt8>, count: Int) {
         reserve(count &+ 16)
-        var target = unsafe UnsafeMutableRawPointer(end)
-        var source = unsafe UnsafeRawPointer(source)
-        var left = count
-        while left > 0 {
-            let block = unsafe source.loadUnaligned(as: SIMD16<UInt8>.self)
-            unsafe target.storeBytes(of: block, as: SIMD16<UInt8>.self)
-            unsafe source += 16
-            unsafe target += 16
-            left &-= 16
-        }
+        unsafe Self.storeBlocks(of: source, count: count, at: end)
         unsafe state.pointee.count &+= count
+    }
+
+    /// Stores bytes in blocks of 16: both places must be accessible up to 16 bytes beyond the end.
+    @inline(__always)
+    static func storeBlocks(of source: UnsafePointer<UInt8>, count: Int, at target: UnsafeMutablePointer<UInt8>) {
+        let (source, target) = unsafe (UnsafeRawPointer(source), UnsafeMutableRawPointer(target))
+        var offset = 0
+        while offset < count {
+            let block = unsafe source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)
+            unsafe target.storeBytes(of: block, toByteOffset: offset, as: SIMD16<UInt8>.self)
+            offset &+= 16
+        }
     }
 
     func append(_ bytes: UnsafeBufferPointer<UInt8>) {
@@ -131,7 +134,7 @@ struct JSONTextWriter {
 
     /// Writes the bytes of a word from the lowest one.
     @inline(__always)
-    private func writeWord(_ word: UInt32, count: Int) {
+    func writeWord(_ word: UInt32, count: Int) {
         reserve(4)
         unsafe UnsafeMutableRawPointer(end).storeBytes(of: word.littleEndian, as: UInt32.self)
         unsafe state.pointee.count &+= count

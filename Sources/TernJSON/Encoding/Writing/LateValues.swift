@@ -11,7 +11,7 @@ extension EncodingStorage {
     func lateText(for start: Int, _ kind: OpenValue.Kind, nesting: Int) -> EncodingStorage? {
         if let known = late[start] { return known.storage }
         let text = unsafe WrittenText(writer.text)
-        let isEmptyObject = text[start] == UInt8(ascii: "{") && text[start + 1] == UInt8(ascii: "}")
+        let isEmptyObject = text[start] == UInt8(ascii: "{") && text[text.afterSpace(start + 1)] == UInt8(ascii: "}")
         let replaces: Bool
         switch kind {
         case .object where text[start] == UInt8(ascii: "{"):
@@ -64,7 +64,7 @@ extension ContainerPlace {
         }
         let value = unsafe writer.openValue(index).pointee
         let text = unsafe WrittenText(writer.text)
-        let keyStart = value.lastStart + (value.count > 1 ? 1 : 0)
+        let keyStart = text.afterSpace(value.partStart)
         let name = unsafe Array(text.slice(keyStart..<text.endOfString(at: keyStart)))
         let storage = writer.storage
         unsafe storage.state.pointee.hasLate = true
@@ -90,9 +90,11 @@ struct MemberIndex {
     mutating func extend(to limit: Int, in text: WrittenText) {
         while end < limit {
             if text[end] == UInt8(ascii: ",") { end += 1 }
-            let nameEnd = text.endOfString(at: end)
-            unsafe values[Array(text.slice(end..<nameEnd))] = nameEnd + 1
-            end = text.endOfValue(at: nameEnd + 1)
+            let name = text.afterSpace(end)
+            let nameEnd = text.endOfString(at: name)
+            let value = text.startOfValue(afterName: nameEnd)
+            unsafe values[Array(text.slice(name..<nameEnd))] = value
+            end = text.endOfValue(at: value)
         }
     }
 }
