@@ -70,14 +70,6 @@ public struct ResponseValidation: Sendable {
         return "status \(head.status)\(phrase) is not \(statuses == nil ? "in 200–299" : "accepted")"
     }
 
-    /// Returns whether a field value is `application/json`, with or without parameters, in its usual spelling. It is that of
-    /// nearly every typed response, and costs less to compare than to parse.
-    private static func isUsualJSON(_ value: String) -> Bool {
-        let (bytes, name) = (value.utf8, "application/json".utf8)
-        guard bytes.starts(with: name) else { return false }
-        return bytes.dropFirst(name.count).first.map { $0 == UInt8(ascii: ";") } ?? true
-    }
-
     private func typeRefusal(of head: ResponseHead, _ acceptedTypes: AcceptedTypes, isEmpty: Bool) -> TransferFailure? {
         // Seen without a copy of the types.
         if case .automatic = contentTypes, case .any = acceptedTypes { return nil }
@@ -90,7 +82,6 @@ public struct ResponseValidation: Sendable {
         if case .any = accepted { return nil }
         if isEmpty || head.status == 204 || head.status == 205 || head.status == 304 { return nil }
         let received = head.headers["Content-Type"]
-        if case .json = accepted, let received, Self.isUsualJSON(received) { return nil }
         if let type = received.flatMap({ MediaType($0) }), accepted.contain(type) { return nil }
         let found = received.map { "is \"\($0)\"" } ?? "has no Content-Type"
         let reason =
