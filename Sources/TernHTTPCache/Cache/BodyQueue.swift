@@ -117,8 +117,10 @@ final class BodyQueue: Sendable {
             await sink.writer.abandon()
             return report.gaveUp(sink.failure ?? .incomplete)
         }
-        report.stored(
-            entry, await sink.writer.commit(entry, replacing: replacing, generation: generation))
+        let isStored = await sink.writer.commit(entry, replacing: replacing, generation: generation)
+        // Who learns that the response is stored can ask for it at once. A response that is being written is not found.
+        report.store.endInsert(entry)
+        report.stored(entry, isStored)
     }
 
     /// Copies bytes of the entry that the body completes. A failure gives the body up.
