@@ -28,6 +28,28 @@ enum ByteWords {
         return (isQuote | isSlash | isControl) & highBits
     }
 
+    /// Returns the number of bytes before the first backslash; 8 if there is none.
+    @inline(__always)
+    static func countBeforeBackslash(_ word: UInt64) -> Int {
+        let slashes = word ^ (0x5C &* ones)
+        return ((slashes &- ones) & ~slashes & highBits).trailingZeroBitCount &>> 3
+    }
+
+    /// Returns the number of bytes at the beginning that are well-formed UTF-8 of a usual kind: eight characters of one byte,
+    /// two of two bytes, or two of three bytes whose second byte is not limited. 0 for all others, which tells nothing.
+    @inline(__always)
+    static func lengthOfUsualCharacters(_ word: UInt64) -> Int {
+        if word & highBits == 0 { return 8 }
+        if word & 0xC0C0_F0C0_C0F0 == 0x8080_E080_80E0 {
+            // After E0 and ED, the second byte is limited.
+            let (first, second) = (word & 0x0F, word &>> 24 & 0x0F)
+            return first == 0 || first == 0xD || second == 0 || second == 0xD ? 0 : 6
+        }
+        // C0 and C1 begin no character.
+        let isPair = word & 0xC0E0_C0E0 == 0x80C0_80C0 && word & 0x1E != 0 && word & 0x1E_0000 != 0
+        return isPair ? 4 : 0
+    }
+
     /// Returns whether a byte of ASCII is one of eight.
     @inline(__always)
     static func hasByte(_ byte: UInt8, in word: UInt64) -> Bool {

@@ -41,7 +41,21 @@ extension Scanner {
         var place = unsafe first
         var seen = seen
         while unsafe place < end {
+            while unsafe end - place >= 8 {
+                let word = unsafe ByteWords.load(place)
+                let stops = ByteWords.stringStops(word)
+                let bits = stops == 0 ? 64 : stops.trailingZeroBitCount & 0x38
+                seen |= bits == 64 ? word : word & (1 &<< UInt64(truncatingIfNeeded: bits) &- 1)
+                unsafe place += bits &>> 3
+                if bits < 64 { break }
+            }
+            guard unsafe place < end else { break }
             let byte = unsafe place[0]
+            if byte == UInt8(ascii: "\\") {
+                flags |= Token.Flags.hasEscapes
+                if try unsafe skipEscape(&place) >= 0x80 { flags |= Token.Flags.isNotASCII }
+                continue
+            }
             if byte == UInt8(ascii: "\"") {
                 if seen & ByteWords.highBits != 0 {
                     flags |= Token.Flags.isNotASCII
@@ -50,20 +64,8 @@ extension Scanner {
                 return unsafe place
             }
             if byte < 0x20 { throw unsafe failure(.controlCharacter, at: place) }
-            if byte == UInt8(ascii: "\\") {
-                flags |= Token.Flags.hasEscapes
-                if try unsafe skipEscape(&place) >= 0x80 { flags |= Token.Flags.isNotASCII }
-                continue
-            }
             seen |= UInt64(byte)
             unsafe place += 1
-            while unsafe end - place >= 8 {
-                let word = unsafe ByteWords.load(place)
-                let stops = ByteWords.stringStops(word)
-                if stops != 0 { break }
-                seen |= word
-                unsafe place += 8
-            }
         }
         throw unsafe failure(.endsEarly, at: end)
     }
@@ -72,25 +74,32 @@ extension Scanner {
     @unsafe @inline(__always)
     private func skipEscape(_ place: inout UnsafePointer<UInt8>) throws(ScanFailure) -> UInt32 {
         guard unsafe end - place >= 2 else { throw unsafe failure(.endsEarly, at: end) }
-        switch unsafe place[1] {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
-            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+        let name = unsafe place[1]
+        if name != UInt8(ascii: "u") {
+            // Without a branch for each: their order cannot be predicted.
+            let names = name < 0x40 ? Self.escapesBelow64 : name < 0x80 ? Self.escapesFrom64 : 0
+            guard names &>> UInt64(name & 0x3F) & 1 != 0 else { throw unsafe failure(.badEscape, at: place) }
             unsafe place += 2
             return 0
-        case UInt8(ascii: "u"):
-            let unit = try unsafe codeUnit(place)
-            if unit & 0xF800 != 0xD800 {
-                unsafe place += 6
-                return unit
-            }
-            // The first half of a character must be followed by the second one.
-            guard unit < 0xDC00, unsafe end - place >= 8, unsafe place[6] == UInt8(ascii: "\\"),
-                unsafe place[7] == UInt8(ascii: "u"), try unsafe codeUnit(place + 6) & 0xFC00 == 0xDC00
-            else { throw unsafe failure(.loneSurrogate, at: place) }
-            unsafe place += 12
-            return unit
-        default: throw unsafe failure(.badEscape, at: place)
         }
+        let unit = try unsafe codeUnit(place)
+        if unit & 0xF800 != 0xD800 {
+            unsafe place += 6
+            return unit
+        }
+        // The first half of a character must be followed by the second one.
+        guard unit < 0xDC00, unsafe end - place >= 8, unsafe place[6] == UInt8(ascii: "\\"),
+            unsafe place[7] == UInt8(ascii: "u"), try unsafe codeUnit(place + 6) & 0xFC00 == 0xDC00
+        else { throw unsafe failure(.loneSurrogate, at: place) }
+        unsafe place += 12
+        return unit
+    }
+
+    /// A bit for each of the characters `"` and `/`.
+    private static var escapesBelow64: UInt64 { 1 &<< 0x22 | 1 &<< 0x2F }
+    /// A bit for each of the characters `\`, b, f, n, r and t, counted from 64.
+    private static var escapesFrom64: UInt64 {
+        1 &<< 0x1C | 1 &<< 0x22 | 1 &<< 0x26 | 1 &<< 0x2E | 1 &<< 0x32 | 1 &<< 0x34
     }
 
     /// Returns the number that the four digits after `\u` write.

@@ -12,10 +12,14 @@ enum UTF8Check {
         var place = unsafe start
         while unsafe place < end {
             let left = unsafe end - place
+            if left >= 8 {
+                let count = unsafe ByteWords.lengthOfUsualCharacters(ByteWords.load(place))
+                unsafe place += count
+                if count > 0 { continue }
+            }
             let byte = unsafe place[0]
             if byte < 0x80 {
-                let isRun = unsafe left >= 8 && ByteWords.load(place) & ByteWords.highBits == 0
-                unsafe place += isRun ? 8 : 1
+                unsafe place += 1
                 continue
             }
             let length = byte < 0xC2 ? 0 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : byte < 0xF5 ? 4 : 0
