@@ -10,6 +10,8 @@ import TernConcurrency
     private static let messagesPerTurn = 1_024
     /// The maximum number of times that tasks on the loop continue in one turn.
     private static let roundsPerTurn = 4
+    /// The maximum number of times that such tasks go on before what they have sent leaves.
+    private static let hopsPerRound = 64
 
     private let loop: EventLoop
     private let context: LoopContext
@@ -98,16 +100,26 @@ import TernConcurrency
         var mustContinue = context.endTurn(isIdle: isIdle)
         // Tasks on the loop continue at once, and their requests go out in this turn.
         var rounds = 0
-        while context.resumeTasks(), rounds < Self.roundsPerTurn {
+        while context.resumeTasks() || hasFollowUps, rounds < Self.roundsPerTurn {
             rounds += 1
-            // The jobs of the tasks, which take time, and then the messages that they post.
-            takeMessages()
-            if ranTasks { context.updateTime() }
-            takeMessages()
+            // The jobs of the tasks, which take time, and then the messages that they post, and the jobs after those. What
+            // all of them send goes out together.
+            var hops = 0
+            repeat {
+                hops += 1
+                takeMessages()
+                if ranTasks { context.updateTime() }
+            } while hops < Self.hopsPerRound && hasFollowUps
             mustContinue = context.endTurn(isIdle: false)
         }
         removeClients()
         return mustContinue || messagesDone < messages.count ? 0 : millisecondsToSleep()
+    }
+
+    /// A Boolean value that indicates whether tasks that ran on the loop have posted messages or jobs, as by a call of an
+    /// actor.
+    private var hasFollowUps: Bool {
+        ranTasks && messagesLeft > 0 && (messagesDone < messages.count || loop.hasMessages)
     }
 
     /// Returns whether no socket had an event.

@@ -155,6 +155,22 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
         #expect(await log.entries(1) == ["turn ends"])
     }
 
+    /// What a task sends in several steps leaves at once, and not after each.
+    @Test func aTaskOnTheLoopGoesOnBeforeTheTurnEnds() async {
+        #expect(loop.problem() == nil)
+        let client = open()
+        await withTaskExecutorPreference(loop.taskExecutor) { await goOn(client) }
+        #expect(await log.entries(11) == (0..<10).map { "\($0)" } + ["turn ends"])
+    }
+
+    @concurrent private func goOn(_ client: UInt64) async {
+        loop.post(to: client, operation: 4, object: Word(""))
+        for step in 0..<10 {
+            await Task.yield()
+            loop.post(to: client, operation: 0, object: Word("\(step)"))
+        }
+    }
+
     @Test func anAnswerReachesItsHandlerUnlessItIsCancelled() async {
         #expect(loop.problem() == nil)
         let client = open()

@@ -65,6 +65,8 @@ final class EngineTransfer {
     /// response up.
     var isRefused = false
     private var isMarked = false
+    /// A Boolean value that indicates whether the bytes of an upgraded connection leave at the end of the turn.
+    private var sendsAtTurnEnd = false
     /// The number of bytes of the body at the end of the last turn.
     private var flushedCount: Int64 = 0
     /// A Boolean value that indicates whether progress is watched and the newest numbers are not published.
@@ -226,7 +228,13 @@ final class EngineTransfer {
         guard isStarved else { return }
         isStarved = false
         settleClock()
-        if upgraded == nil { exchange?.bodyIsReady() } else { sendPipe() }
+        guard upgraded != nil else {
+            exchange?.bodyIsReady()
+            return
+        }
+        // Tasks on the loop may have more messages to send: they leave in one write.
+        sendsAtTurnEnd = true
+        markChanged()
     }
 
     /// Stops the clock of the idle limit while this side holds the transfer up.
@@ -256,6 +264,10 @@ final class EngineTransfer {
 
     /// Hands on the bytes of the turn. Small pieces wait while more arrive. Returns whether some wait.
     func flush(isIdle: Bool) -> Bool {
+        if sendsAtTurnEnd {
+            sendsAtTurnEnd = false
+            sendPipe()
+        }
         isMarked = false
         guard isSubmitted else { return false }
         storeProgress()
