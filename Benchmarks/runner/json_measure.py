@@ -9,12 +9,9 @@ import sys
 import tempfile
 
 # The CPU time of the measured calls of one run, in µs, and of those that are counted under callgrind, where a call
-# takes fifty times as long. A collection of Go's garbage is rare, so it needs more calls.
+# takes fifty times as long.
 RUN = 300_000
 COUNTED = 3_000
-COUNTED_GO = 20_000
-# Callgrind ends with an error when Go interrupts its goroutines by signals.
-ENVIRONMENT = dict(os.environ, GODEBUG="asyncpreemptoff=1")
 
 
 def output(words, **options):
@@ -54,13 +51,12 @@ class Peer:
                 counted.append(int(file.read()))
         return (counted[1] - counted[0]) / 20
 
-    def instructions(self, is_go):
+    def instructions(self):
         """The instructions of a call in user space, by the same difference."""
-        calls = max(1, int((COUNTED_GO if is_go else COUNTED) / self.each))
+        calls = max(1, int(COUNTED / self.each))
         counted = []
         for count in (calls, 2 * calls):
-            done = output(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *self.words, 1, count],
-                          env=ENVIRONMENT)
+            done = output(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *self.words, 1, count])
             counted.append(int(re.search(rb"Collected\s*:\s*(\d+)", done.stderr)[1]))
         return (counted[1] - counted[0]) / calls
 
