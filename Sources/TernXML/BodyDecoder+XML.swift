@@ -35,7 +35,7 @@ enum XMLBody {
     /// Returns the document for the parser: in UTF-8 and without its declaration if the response has a charset, because
     /// the parser only knows the document's own declaration (RFC 7303 §3).
     static func document(_ body: Data, _ head: ResponseHead) throws -> Data {
-        guard let charset = head.headers["Content-Type"].flatMap({ MediaType($0) })?.charset, !hasByteOrderMark(body)
+        guard let charset = head.mediaType?.charset, !hasByteOrderMark(body)
         else {
             return body
         }

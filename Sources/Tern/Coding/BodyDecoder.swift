@@ -57,8 +57,7 @@ extension BodyDecoder where Value == String {
     /// UTF-7 is not decoded. Throws for bytes that are no text in the charset of the response.
     public static var string: Self {
         Self { body, head in
-            let charset = head.headers["Content-Type"].flatMap { MediaType($0) }?.charset
-            return try TextDecoding.text(from: body, label: charset)
+            try TextDecoding.text(from: body, label: head.mediaType?.charset)
         }
     }
 }
@@ -241,7 +240,7 @@ private struct NoDecoder: Error, CustomStringConvertible {
 
 extension AcceptedTypes {
     fileprivate func fits(_ head: ResponseHead) -> Bool {
-        head.headers["Content-Type"].flatMap { MediaType($0) }.map { contain($0) } ?? false
+        head.mediaType.map { contain($0) } ?? false
     }
 }
 

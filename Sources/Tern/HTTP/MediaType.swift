@@ -17,12 +17,12 @@ package struct MediaType: Sendable, Hashable {
     package init?(_ value: String) {
         var scanner = ParameterScanner(value)
         let essence = scanner.leadingValue().lowercased()
-        let parts = essence.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty && String($0).consists(of: .token) }) else {
+        guard let slash = essence.utf8.firstIndex(of: UInt8(ascii: "/")) else { return nil }
+        type = String(essence[..<slash])
+        subtype = String(essence[essence.utf8.index(after: slash)...])
+        guard !type.isEmpty, !subtype.isEmpty, type.consists(of: .token), subtype.consists(of: .token) else {
             return nil
         }
-        type = String(parts[0])
-        subtype = String(parts[1])
         var parameters: [Parameter] = []
         while let parameter = scanner.next() { parameters.append(parameter) }
         self.parameters = parameters

@@ -100,6 +100,12 @@ public struct ResponseHead: Sendable {
             let head = try? ResponseHeadParser.parse(bytes)
             return parsed.storeIfNil(Parsed(reason: head?.reason ?? "", headers: head?.headers ?? [:]))
         }
+
+        /// The first value of a header. One that is asked for before all others is read from the bytes alone.
+        func value(of name: String) -> String? {
+            if parsed.load() == nil, let value = ResponseHeadParser.value(of: name, in: bytes) { return value }
+            return content.headers[name]
+        }
     }
 
     /// The properties that the session adds to a head. One reference, which is nil for most heads.
@@ -196,6 +202,9 @@ public struct ResponseHead: Sendable {
     /// The fragment that applies to the response: that of the requested URL, or of a redirect that named another (RFC
     /// 9110 §10.2.2). It is never sent; nil without one.
     public var fragment: String? { target.fragment }
+
+    /// The type of the body by `Content-Type`; nil without one, and for one that is none. Most typed calls read no other field.
+    package var mediaType: MediaType? { shared.value(of: "Content-Type").flatMap { MediaType($0) } }
 
     /// A name for a file with the body: from Content-Disposition (RFC 6266), otherwise the last component of the URL's
     /// path, otherwise `download`. It is one path component without separators and `..`.

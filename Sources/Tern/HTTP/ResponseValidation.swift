@@ -81,9 +81,8 @@ public struct ResponseValidation: Sendable {
             }
         if case .any = accepted { return nil }
         if isEmpty || head.status == 204 || head.status == 205 || head.status == 304 { return nil }
-        let received = head.headers["Content-Type"]
-        if let type = received.flatMap({ MediaType($0) }), accepted.contain(type) { return nil }
-        let found = received.map { "is \"\($0)\"" } ?? "has no Content-Type"
+        if let type = head.mediaType, accepted.contain(type) { return nil }
+        let found = head.headers["Content-Type"].map { "is \"\($0)\"" } ?? "has no Content-Type"
         let reason =
             "the response \(found), where \(accepted) is expected (ResponseValidation.contentTypes allows others)"
         return TransferFailure(.contentType, reason)

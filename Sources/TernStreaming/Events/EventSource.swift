@@ -193,7 +193,7 @@ actor EventSource {
             return false
         }
         guard
-            MediaType(head.headers["Content-Type"] ?? "")?.essence == "text/event-stream"
+            head.mediaType?.essence == "text/event-stream"
                 || request.validation?.contentTypes == .any
         else {
             // The validation accepts an empty body of any type.

@@ -100,7 +100,7 @@ enum WebContentBuilder {
     }
 
     static func content(from body: Data, head: ResponseHead, options: WebOptions) throws -> WebContent {
-        let type = head.headers["Content-Type"].flatMap { MediaType($0) }
+        let type = head.mediaType
         let charset = WebCharset(of: body, options.textEncoding ?? type?.charset)
         var (data, textEncoding) = (body, charset.name)
         switch options.transform.kind {

@@ -36,8 +36,30 @@ struct MediaTypeTests {
 
     @Test(arguments: [
         "", "text", "text/", "/plain", "/", "a/b/c", "te xt/plain", ";charset=x", "text/pl\u{E9}in", "a,b/c",
+        "text/\u{301}plain", "text\u{301}/plain", "//", "text//plain",
     ])
     func invalidMediaTypeIsRefused(text: String) {
         #expect(MediaType(text) == nil)
+    }
+
+    /// The type of a head whose fields nobody has asked for is that of the parsed fields.
+    @Test(
+        arguments: [
+            ("Content-Type: text/plain\r\n", "text/plain"),
+            ("content-type:application/json;a=b\r\n", "application/json"),
+            ("A: b\r\nCONTENT-TYPE: \t a/b \r\nContent-Type: c/d\r\n", "a/b"),
+            ("Content-Type:\r\n a/b;\r\n\tcharset=x\r\n", "a/b"), ("Content-Type : a/b\r\n", "a/b"),
+            ("X-Content-Type: a/b\r\nContent-Types: a/b\r\nContent-Typ: a/b\r\n", nil), ("", nil),
+            ("Content-Type: \r\nContent-Type: a/b\r\n", nil),
+            ("A: Content-Type: a/b\r\n Content-Type: c/d\r\n", nil),
+            ("Content-Type: a/\u{E9}\r\n", nil), ("Content-Type: a/b\n", "a/b"),
+        ] as [(String, String?)])
+    func typeOfAHead(fields: String, essence: String?) throws {
+        let target = try Target(absolute: "https://example.com/")
+        let head = ResponseHead(
+            status: 200, version: .http11, target: target, rawHead: Array("HTTP/1.1 200 OK\r\n\(fields)\r\n".utf8))
+        #expect(head.mediaType?.essence == essence)
+        #expect(head.headers["Content-Type"].flatMap { MediaType($0) } == head.mediaType)
+        #expect(head.mediaType?.essence == essence)
     }
 }

@@ -294,7 +294,7 @@ extension Request.Priority {
 extension ResponseHead {
     /// A Boolean value that indicates whether the body is a stream that lasts as long as its server and its reader want.
     fileprivate var isOfLiveStream: Bool {
-        guard let essence = headers["Content-Type"].flatMap({ MediaType($0) })?.essence else { return false }
+        guard let essence = mediaType?.essence else { return false }
         return essence == "text/event-stream" || essence == "multipart/x-mixed-replace"
     }
 }
