@@ -170,6 +170,7 @@ format:
 bench:
 	@scripts/set-up bench
 	Benchmarks/run
+	Benchmarks/run --only typed --skip-build
 	Benchmarks/run-caches
 	Benchmarks/run-http-cache
 	Benchmarks/run-images

@@ -102,8 +102,8 @@ import TernConcurrency
         var rounds = 0
         while context.resumeTasks() || hasFollowUps, rounds < Self.roundsPerTurn {
             rounds += 1
-            // The jobs of the tasks, which take time, and then the messages that they post, and the jobs after those. What
-            // all of them send goes out together.
+            // The jobs of the tasks, which take time, and then the messages that they post, and the jobs after those. All
+            // that they send goes out together.
             var hops = 0
             repeat {
                 hops += 1

@@ -34,7 +34,7 @@ extension DecodingCore {
             var written = 0
             while read < count {
                 if read + 8 <= count, let first = source.baseAddress, let place = target.baseAddress {
-                    // What is written is never longer than what was read, so that there is room for eight bytes.
+                    // There is at least as much room in the target as is left of the source.
                     let word = unsafe ByteWords.load(first + read)
                     unsafe UnsafeMutableRawPointer(place + written).storeBytes(of: word.littleEndian, as: UInt64.self)
                     let plain = ByteWords.countBeforeBackslash(word)

@@ -155,7 +155,7 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
         #expect(await log.entries(1) == ["turn ends"])
     }
 
-    /// What a task sends in several steps leaves at once, and not after each.
+    /// All that a task sends in several steps leaves at once, and not after each.
     @Test func aTaskOnTheLoopGoesOnBeforeTheTurnEnds() async {
         #expect(loop.problem() == nil)
         let client = open()
