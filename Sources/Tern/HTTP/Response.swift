@@ -203,7 +203,8 @@ public struct ResponseHead: Sendable {
     /// 9110 §10.2.2). It is never sent; nil without one.
     public var fragment: String? { target.fragment }
 
-    /// The type of the body by `Content-Type`; nil without one, and for one that is none. Most typed calls read no other field.
+    /// The type of the body by `Content-Type`; nil without that field, and for a value that is no type. Most typed calls read
+    /// no other field.
     package var mediaType: MediaType? { shared.value(of: "Content-Type").flatMap { MediaType($0) } }
 
     /// A name for a file with the body: from Content-Disposition (RFC 6266), otherwise the last component of the URL's

@@ -5,13 +5,19 @@ import TernConcurrency
 
 /// The turns of a loop: sockets → messages → timers → the ends of the turn → waiting tasks. An actor on the loop, entered
 /// once per turn, which owns everything that is confined to the loop's thread.
+///
+/// Tasks that prefer the loop's executor continue within the turn, in rounds of several steps: in each step the jobs run
+/// that the last one has posted, and each round has an end of the turn, which sends what they wrote. So a message that is
+/// received and answered takes one turn.
 @safe actor LoopTurns {
     /// The maximum number of messages per turn, so that no turn delays the sockets.
     private static let messagesPerTurn = 1_024
     /// The maximum number of times that tasks on the loop continue in one turn.
     private static let roundsPerTurn = 4
-    /// The maximum number of times that such tasks go on before what they have sent leaves.
-    private static let hopsPerRound = 64
+    /// The maximum number of steps of a round.
+    private static let stepsPerRound = 64
+    /// The time in nanoseconds after which tasks no longer continue in a turn, so that sockets and timers are served.
+    private static let timeOfTasks: UInt64 = 1_000_000
 
     private let loop: EventLoop
     private let context: LoopContext
@@ -92,6 +98,7 @@ import TernConcurrency
     /// Runs one turn. Returns the number of milliseconds until the next turn at the latest; −1 for no limit.
     private func turnOnce() -> Int32 {
         context.updateTime()
+        let start = context.now
         var isIdle = serveSockets()
         messagesLeft = Self.messagesPerTurn
         takeMessages()
@@ -100,26 +107,24 @@ import TernConcurrency
         var mustContinue = context.endTurn(isIdle: isIdle)
         // Tasks on the loop continue at once, and their requests go out in this turn.
         var rounds = 0
-        while context.resumeTasks() || hasFollowUps, rounds < Self.roundsPerTurn {
+        while context.resumeTasks() || mayContinueTasks(since: start), rounds < Self.roundsPerTurn {
             rounds += 1
-            // The jobs of the tasks, which take time, and then the messages that they post, and the jobs after those. All
-            // that they send goes out together.
-            var hops = 0
+            var steps = 0
             repeat {
-                hops += 1
+                steps += 1
                 takeMessages()
                 if ranTasks { context.updateTime() }
-            } while hops < Self.hopsPerRound && hasFollowUps
+            } while steps < Self.stepsPerRound && mayContinueTasks(since: start)
             mustContinue = context.endTurn(isIdle: false)
         }
         removeClients()
         return mustContinue || messagesDone < messages.count ? 0 : millisecondsToSleep()
     }
 
-    /// A Boolean value that indicates whether tasks that ran on the loop have posted messages or jobs, as by a call of an
-    /// actor.
-    private var hasFollowUps: Bool {
-        ranTasks && messagesLeft > 0 && (messagesDone < messages.count || loop.hasMessages)
+    /// Returns whether tasks that ran on the loop have posted messages or jobs, as by a call of an actor, and have time left.
+    private func mayContinueTasks(since start: UInt64) -> Bool {
+        ranTasks && messagesLeft > 0 && context.now - start < Self.timeOfTasks
+            && (messagesDone < messages.count || loop.hasMessages)
     }
 
     /// Returns whether no socket had an event.
@@ -142,7 +147,7 @@ import TernConcurrency
         var done = messagesDone
         if done == batch.count {
             loop.takeMessages(&batch)
-            // Most of the time: each turn looks for messages three times.
+            // Most of the time: each turn looks for messages several times.
             if batch.isEmpty { return swap(&batch, &messages) }
             done = 0
         }

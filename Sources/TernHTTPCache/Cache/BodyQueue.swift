@@ -115,6 +115,7 @@ final class BodyQueue: Sendable {
         if let range = layout.after { await copy(range, to: &sink) }
         guard sink.failure == nil, sink.written == entry.properties.storedLength else {
             await sink.writer.abandon()
+            report.store.endInsert(entry)
             return report.gaveUp(sink.failure ?? .incomplete)
         }
         let isStored = await sink.writer.commit(entry, replacing: replacing, generation: generation)

@@ -53,7 +53,7 @@ protocol EntryStore: Sendable {
     /// `endInsert(_:)` follows the insert.
     func beginInsert(_ entry: CacheEntry, body: Data?, replacing: [CacheEntry], generation: UInt64)
 
-    /// Ends the time that `beginInsert` began.
+    /// Ends the time that `beginInsert` began. Only the first call for an entry has an effect.
     func endInsert(_ entry: CacheEntry)
 
     /// Returns whether a response of a key is about to be inserted.

@@ -79,7 +79,7 @@ extension DecodingCore {
     /// Returns the character of an escape with one letter, without a branch for each: their order cannot be predicted.
     @inline(__always)
     private static func character(ofEscape name: UInt8) -> UInt8 {
-        // Four bits for each of b, f, n, r and t, at half of their place in the alphabet.
+        // Four bits for each of b, f, n, r and t: b is the second letter, so that its bits are those of number 1.
         let controls: UInt64 = 0x09D0_A000_C080
         let control = UInt8(truncatingIfNeeded: controls &>> UInt64((name & 0x1E) &<< 1)) & 0x0F
         return name >= UInt8(ascii: "b") ? control : name

@@ -36,10 +36,12 @@ enum ByteWords {
     }
 
     /// Returns the number of bytes at the beginning that are well-formed UTF-8 of a usual kind: eight characters of one byte,
-    /// two of two bytes, or two of three bytes whose second byte is not limited. 0 for all others, which tells nothing.
+    /// two of two bytes, or two of three bytes whose second byte is not limited. 0 for all others, which are to be checked
+    /// byte by byte.
     @inline(__always)
     static func lengthOfUsualCharacters(_ word: UInt64) -> Int {
         if word & highBits == 0 { return 8 }
+        // The first byte is the lowest one.
         if word & 0xC0C0_F0C0_C0F0 == 0x8080_E080_80E0 {
             // After E0 and ED, the second byte is limited.
             let (first, second) = (word & 0x0F, word &>> 24 & 0x0F)

@@ -155,20 +155,38 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
         #expect(await log.entries(1) == ["turn ends"])
     }
 
-    /// All that a task sends in several steps leaves at once, and not after each.
+    /// All that a task sends in several steps leaves at once, and not after each. Where the system stops the loop for a while, the
+    /// turn ends earlier, so it is tried again.
     @Test func aTaskOnTheLoopGoesOnBeforeTheTurnEnds() async {
         #expect(loop.problem() == nil)
-        let client = open()
-        await withTaskExecutorPreference(loop.taskExecutor) { await goOn(client) }
-        #expect(await log.entries(11) == (0..<10).map { "\($0)" } + ["turn ends"])
+        var entries: [String] = []
+        for _ in 0..<100 where entries.last != "turn ends" {
+            let log = Log()
+            let client = loop.open { context, id in Client(log, context, id) }
+            await withTaskExecutorPreference(loop.taskExecutor) { await goOn(client) }
+            entries = await log.entries(11)
+        }
+        #expect(entries == (0..<10).map { "\($0)" } + ["turn ends"])
     }
 
-    @concurrent private func goOn(_ client: UInt64) async {
+    /// Computes for a time in nanoseconds before each step.
+    @concurrent private func goOn(_ client: UInt64, for time: UInt64 = 0) async {
         loop.post(to: client, operation: 4, object: Word(""))
         for step in 0..<10 {
             await Task.yield()
+            let end = MonotonicClock.nanoseconds() + time
+            while MonotonicClock.nanoseconds() < end {}
             loop.post(to: client, operation: 0, object: Word("\(step)"))
         }
+    }
+
+    /// Sockets and timers do not wait for tasks that compute, even if these suspend in between.
+    @Test func aTaskThatComputesDoesNotHoldUpTheTurn() async {
+        #expect(loop.problem() == nil)
+        let client = open()
+        await withTaskExecutorPreference(loop.taskExecutor) { await goOn(client, for: 2_000_000) }
+        let entries = await log.entries(11)
+        #expect(entries.prefix(3).contains("turn ends"), "\(entries)")
     }
 
     @Test func anAnswerReachesItsHandlerUnlessItIsCancelled() async {

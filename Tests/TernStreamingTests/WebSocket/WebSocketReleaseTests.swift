@@ -51,6 +51,30 @@ struct WebSocketReleaseTests {
         return options
     }
 
+    /// Bytes leave at the end of a turn, and the socket can be cancelled before that.
+    @Test func aMessageLeavesBeforeTheSocketIsCancelled() async throws {
+        let received = (0..<20).map { _ in Received() }
+        let next = Lock(0)
+        let server = try server { exchange in
+            let number = next.withLock { number in
+                defer { number += 1 }
+                return number
+            }
+            // The client ends the connection without a Close frame.
+            try? received[number].read(exchange)
+        }
+        defer { server.stop() }
+        let session = Self.session()
+        try await withTaskExecutorPreference(session.executor) {
+            for _ in received {
+                let socket = try await session.webSocket(server.url.absoluteString, options: options())
+                try await socket.send("last words")
+                socket.cancel()
+            }
+        }
+        for each in received { #expect(try await each.opcodes() == [1]) }
+    }
+
     /// Reads a socket to its end and releases it. Each socket was released while its Close frame was on the way to the loop, and
     /// about a third of the frames left.
     @Test func theCloseFrameOfAReleasedSocketLeaves() async throws {

@@ -156,6 +156,8 @@ final class EngineTransfer {
         guard isSubmitted, let exchange else { return }
         isSubmitted = false
         if let upgraded {
+            // Bytes whose `send` has returned leave, although the turn has not ended.
+            if sendsAtTurnEnd { sendPipe() }
             self.upgraded = nil
             return upgraded.close()
         }
@@ -262,8 +264,9 @@ final class EngineTransfer {
         onLane { $0.flushLater(self) }
     }
 
-    /// Hands on the bytes of the turn. Small pieces wait while more arrive. Returns whether some wait.
+    /// Sends the bytes of an upgraded connection, and hands on those that the turn has received. Small pieces wait while more arrive. Returns whether some wait.
     func flush(isIdle: Bool) -> Bool {
+        // Marked still: the bytes that are sent now need no other flush.
         if sendsAtTurnEnd {
             sendsAtTurnEnd = false
             sendPipe()

@@ -23,7 +23,7 @@ final class TransferLane {
     private var count = 0
     private let limitTimer = LoopTimer()
     private let publicationTimer = LoopTimer()
-    /// Transfers with bytes or numbers that their session has not seen.
+    /// Transfers with bytes or numbers that their session has not seen, or with bytes to send at the end of the turn.
     private let changed = Confined<[EngineTransfer]>([])
     /// The storage of those that are being flushed, for the next turn.
     private let spareChanged = Confined<[EngineTransfer]>([])
