@@ -6,9 +6,9 @@ import TernConcurrency
 /// The turns of a loop: sockets → messages → timers → the ends of the turn → waiting tasks. An actor on the loop, entered
 /// once per turn, which owns everything that is confined to the loop's thread.
 ///
-/// Tasks that prefer the loop's executor continue within the turn, in rounds of several steps: in each step the jobs run
-/// that the last one has posted, and each round has an end of the turn, which sends what they wrote. So a message that is
-/// received and answered takes one turn.
+/// Tasks that prefer the loop's executor continue within the turn, in rounds of several steps. Each step runs the jobs that
+/// the step before has posted, and each round ends like the turn, which sends the bytes that the tasks wrote. So a message
+/// is received and answered in one turn.
 @safe actor LoopTurns {
     /// The maximum number of messages per turn, so that no turn delays the sockets.
     private static let messagesPerTurn = 1_024

@@ -119,7 +119,7 @@ final class BodyQueue: Sendable {
             return report.gaveUp(sink.failure ?? .incomplete)
         }
         let isStored = await sink.writer.commit(entry, replacing: replacing, generation: generation)
-        // Who learns that the response is stored can ask for it at once. A response that is being written is not found.
+        // A caller that learns that the response is stored may ask for it at once, and one that is being written is not found.
         report.store.endInsert(entry)
         report.stored(entry, isStored)
     }

@@ -62,11 +62,6 @@ extension DecodingCore {
                     value = unsafe 0x1_0000 + (value & 0x3FF) << 10 + Self.codeUnit(source, at: read + 2) & 0x3FF
                     read += 6
                 }
-                if value < 0x80 {
-                    unsafe target[written] = UInt8(truncatingIfNeeded: value)
-                    written += 1
-                    continue
-                }
                 for byte in UTF8.encode(Unicode.Scalar(value) ?? "\u{FFFD}") ?? UTF8.encodedReplacementCharacter {
                     unsafe target[written] = byte
                     written += 1
@@ -182,16 +177,20 @@ extension DecodingCore {
         1e21, 1e22,
     ]
 
+    /// Returns the bits of a usual number without its sign; nil for a number of many digits or beyond the format, and for other
+    /// values.
+    private func magnitude(of token: Token, in format: FloatFormat) -> UInt64? {
+        guard token.kind == .integer || token.kind == .decimal else { return nil }
+        let power = token.kind == .decimal ? Int(token.exponent) : 0
+        let bits = format.bits(significand: token.payload, power: power)
+        return bits.flatMap { $0 < format.infinity ? $0 : nil }
+    }
+
     func float(at index: Int) throws -> Float {
         let token = token(index)
-        if token.kind == .integer || token.kind == .decimal {
-            let power = token.kind == .decimal ? Int(token.exponent) : 0
-            if let bits = FloatFormat.binary32.bits(significand: token.payload, power: power),
-                bits < FloatFormat.binary32.infinity
-            {
-                let value = Float(bitPattern: UInt32(truncatingIfNeeded: bits))
-                return token.isNegative ? -value : value
-            }
+        if let bits = magnitude(of: token, in: .binary32) {
+            let value = Float(bitPattern: UInt32(truncatingIfNeeded: bits))
+            return token.isNegative ? -value : value
         }
         return try unusualFloat(at: index, as: Float.self, format: .binary32) {
             Float(bitPattern: UInt32(truncatingIfNeeded: $0))
@@ -201,14 +200,9 @@ extension DecodingCore {
     #if !((os(macOS) || targetEnvironment(macCatalyst)) && arch(x86_64))
     func half(at index: Int) throws -> Float16 {
         let token = token(index)
-        if token.kind == .integer || token.kind == .decimal {
-            let power = token.kind == .decimal ? Int(token.exponent) : 0
-            if let bits = FloatFormat.binary16.bits(significand: token.payload, power: power),
-                bits < FloatFormat.binary16.infinity
-            {
-                let value = Float16(bitPattern: UInt16(truncatingIfNeeded: bits))
-                return token.isNegative ? -value : value
-            }
+        if let bits = magnitude(of: token, in: .binary16) {
+            let value = Float16(bitPattern: UInt16(truncatingIfNeeded: bits))
+            return token.isNegative ? -value : value
         }
         return try unusualFloat(at: index, as: Float16.self, format: .binary16) {
             Float16(bitPattern: UInt16(truncatingIfNeeded: $0))

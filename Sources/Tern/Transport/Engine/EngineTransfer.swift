@@ -264,7 +264,8 @@ final class EngineTransfer {
         onLane { $0.flushLater(self) }
     }
 
-    /// Sends the bytes of an upgraded connection, and hands on those that the turn has received. Small pieces wait while more arrive. Returns whether some wait.
+    /// Sends the bytes of an upgraded connection, and hands on those that the turn has received. Small pieces wait while more
+    /// arrive. Returns whether some wait.
     func flush(isIdle: Bool) -> Bool {
         // Marked still: the bytes that are sent now need no other flush.
         if sendsAtTurnEnd {
