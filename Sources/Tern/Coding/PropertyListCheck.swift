@@ -4,13 +4,16 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// Checks the nesting of property lists before they are decoded: Foundation parses those in XML recursively, and recursive types
-/// decode recursively, so that a deep list overflows the stack.
+/// Checks property lists before they are decoded.
+///
+/// Foundation parses those in XML recursively, and recursive types decode recursively, so that a deep list overflows the stack. And
+/// some bytes that are not UTF-8, in a number, end the process.
 package enum PropertyListCheck {
     /// The reason why a body is not decoded.
     struct Problem: Error, CustomStringConvertible {
         let description: String
         static let malformed = Problem(description: "the body is not a property list in XML or binary form")
+        static let notUTF8 = Problem(description: "the property list contains bytes that are not UTF-8")
         static let tooDeep = Problem(description: "the property list nests deeper than \(maximumDepth) levels")
         static func tooLarge(_ limit: Int) -> Problem {
             Problem(description: "the property list would expand to more than \(limit) bytes")
@@ -27,6 +30,7 @@ package enum PropertyListCheck {
             return body
         }
         let document = try XMLEncoding.utf8(body)
+        guard String(validating: document, as: UTF8.self) != nil else { throw Problem.notUTF8 }
         guard document.first(where: { !XMLEncoding.isSpace($0) }) == UInt8(ascii: "<") else { throw Problem.malformed }
         var list = XMLPropertyList(Array(document))
         try list.check()

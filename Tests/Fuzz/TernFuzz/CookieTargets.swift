@@ -62,7 +62,13 @@ private struct CookieFuzzing {
         // Neither a host beside the server nor one with the same ending.
         for host in ["stranger.test", "x\(server.host)", "\(server.host).test"] {
             guard let foreign = try? Target(absolute: "https://\(host)/") else { continue }  // An address, as a rule.
-            require(header(&jar, foreign) == nil, "\(host) got a cookie of \(server.host)")
+            for cookie in jar.cookies(for: foreign, method: .get, isCrossSite: false, now: now) {
+                let ending = "." + cookie.domain
+                // Of a domain above both.
+                require(
+                    !cookie.isHostOnly && foreign.host.hasSuffix(ending) && server.host.hasSuffix(ending),
+                    "\(host) got a cookie of \(server.host)")
+            }
         }
         try checkFile(&jar)
         let kind = outcomes.allSatisfy { $0 != "stored" } ? "rejected " : ""

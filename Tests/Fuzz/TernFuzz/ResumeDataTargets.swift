@@ -34,7 +34,8 @@ extension FuzzTarget {
         do {
             decoded =
                 isList
-                ? try PropertyListDecoder().decode(ResumeData.self, from: input)
+                // Foundation's decoder of XML ends the process at bytes that are not UTF-8.
+                ? try PropertyListDecoder().decode(ResumeData.self, from: PropertyListCheck.checked(input))
                 : try JSONDecoder().decode(ResumeData.self, from: input)
         } catch {
             guard case DecodingError.dataCorrupted(let context)? = error as? DecodingError else { return "rejected" }

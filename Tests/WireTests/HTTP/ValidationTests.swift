@@ -189,6 +189,38 @@ struct ValidationTests {
         #expect(try await tree(binary([[0xA2, 1, 1], [0xA2, 2, 2], [0x51, 0x61]])).depth == 2)
     }
 
+    /// Foundation's decoder ends the process at some of these bytes.
+    @Test func bytesThatAreNotUTF8AreErrorsInEachElementOfAPropertyList() throws {
+        struct Values: Decodable {
+            let integer: Int?
+            let real: Double?
+            let text: String?
+            let date: Date?
+            let data: Data?
+            let bool: Bool?
+        }
+        let elements = [
+            ("integer", "<integer>", "</integer>"), ("real", "<real>", "</real>"), ("text", "<string>", "</string>"),
+            ("date", "<date>", "</date>"), ("data", "<data>", "</data>"), ("bool", "<", "/>"),
+        ]
+        for (key, start, end) in elements {
+            for byte in UInt8(0x80)...0xFF {
+                for text in [[byte], [0x31, byte], [0x31, byte, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x32]] {
+                    var list = Data("<plist version=\"1.0\"><dict><key>\(key)</key>\(start)".utf8)
+                    list += text
+                    list += Data("\(end)</dict></plist>".utf8)
+                    #expect(throws: PropertyListCheck.Problem.self) { try PropertyListCheck.checked(list) }
+                    // The key, too.
+                    let other = Data("<plist><dict><key>".utf8) + text + Data("</key><true/></dict></plist>".utf8)
+                    #expect(throws: PropertyListCheck.Problem.self) { try PropertyListCheck.checked(other) }
+                }
+            }
+            // Characters beyond ASCII pass the check, and the decoder decides.
+            let list = "<plist><dict><key>\(key)</key>\(start)1\u{E9}\u{3000}\u{1F600}\(end)</dict></plist>"
+            _ = try? PropertyListDecoder().decode(Values.self, from: PropertyListCheck.checked(Data(list.utf8)))
+        }
+    }
+
     @Test(arguments: [
         "", "bplist00", "{ a = b; }", "<plist", "<plist><array>", "<!DOCTYPE a [<!ENTITY b '<array>'>]><plist/>",
         "<plist><!-- </plist>", "<plist><array a='>'/></plist>", "<plist><![CDATA[<array>]]></plist>",
