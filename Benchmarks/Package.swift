@@ -21,6 +21,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.30.0"),
     ],
     targets: [
+        .target(name: "BenchShapes", swiftSettings: settings),
         .target(name: "BenchSupport", swiftSettings: settings),
         .executableTarget(name: "bench-c", linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]),
         .executableTarget(name: "bench-sink"),
@@ -28,7 +29,7 @@ let package = Package(
             name: "bench-websocket-c", linkerSettings: [.linkedLibrary("websockets", .when(platforms: [.linux]))]),
         .executableTarget(
             name: "bench-tern",
-            dependencies: ["BenchSupport", .product(name: "Tern", package: "Tern")],
+            dependencies: ["BenchShapes", "BenchSupport", .product(name: "Tern", package: "Tern")],
             swiftSettings: settings
         ),
         .executableTarget(
@@ -80,7 +81,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "bench-json",
-            dependencies: [.product(name: "TernJSON", package: "Tern")],
+            dependencies: ["BenchShapes", .product(name: "TernJSON", package: "Tern")],
             swiftSettings: settings
         ),
         .executableTarget(

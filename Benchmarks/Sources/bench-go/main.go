@@ -15,14 +15,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"shapes"
 )
 
 type peer struct {
 	options options
 	client  http.Client
 	fields  http.Header
-	page    []repository // the values that are posted
-	failed  int64        // failures of the whole process, of which three are printed
+	page    []shapes.Repository // the values that are posted
+	failed  int64               // failures of the whole process, of which three are printed
 }
 
 func newPeer(o options) (*peer, error) {

@@ -7,56 +7,9 @@ import (
 	"io"
 	"net/http"
 	"os"
+
+	"shapes"
 )
-
-// user is a user of the typed calls.
-type user struct {
-	ID        int     `json:"id"`
-	Login     string  `json:"login"`
-	Name      string  `json:"name"`
-	Email     string  `json:"email"`
-	AvatarURL string  `json:"avatar_url"`
-	Followers int     `json:"followers"`
-	SiteAdmin bool    `json:"site_admin"`
-	Score     float64 `json:"score"`
-}
-
-type owner struct {
-	Login     string `json:"login"`
-	ID        int    `json:"id"`
-	AvatarURL string `json:"avatar_url"`
-	Type      string `json:"type"`
-}
-
-type license struct {
-	Key  string `json:"key"`
-	Name string `json:"name"`
-}
-
-// repository is a repository of the typed calls.
-type repository struct {
-	ID            int      `json:"id"`
-	Name          string   `json:"name"`
-	FullName      string   `json:"full_name"`
-	Private       bool     `json:"private"`
-	Owner         owner    `json:"owner"`
-	HTMLURL       string   `json:"html_url"`
-	Description   string   `json:"description"`
-	Fork          bool     `json:"fork"`
-	CreatedAt     string   `json:"created_at"`
-	PushedAt      string   `json:"pushed_at"`
-	Homepage      *string  `json:"homepage,omitempty"`
-	Size          int      `json:"size"`
-	Stargazers    int      `json:"stargazers_count"`
-	Watchers      int      `json:"watchers_count"`
-	Language      *string  `json:"language,omitempty"`
-	Forks         int      `json:"forks_count"`
-	OpenIssues    int      `json:"open_issues_count"`
-	DefaultBranch string   `json:"default_branch"`
-	Topics        []string `json:"topics"`
-	License       *license `json:"license,omitempty"`
-	Score         float64  `json:"score"`
-}
 
 // decoded holds the number of decoded values, and the sums of two of their numbers.
 type decoded struct{ count, first, second int }
@@ -86,7 +39,7 @@ func (p *peer) newTypedRequest(url string) (*http.Request, error) {
 }
 
 // call performs a typed call, and returns the decoded user or repositories.
-func (p *peer) call(url string) (*user, []repository, error) {
+func (p *peer) call(url string) (*shapes.User, []shapes.Repository, error) {
 	request, err := p.newTypedRequest(url)
 	if err != nil {
 		return nil, nil, err
@@ -108,11 +61,11 @@ func (p *peer) call(url string) (*user, []repository, error) {
 		return nil, nil, err
 	}
 	if p.options.scenario == "page" {
-		var repositories []repository
+		var repositories []shapes.Repository
 		err = json.Unmarshal(data, &repositories)
 		return nil, repositories, err
 	}
-	one := new(user)
+	one := new(shapes.User)
 	err = json.Unmarshal(data, one)
 	return one, nil, err
 }

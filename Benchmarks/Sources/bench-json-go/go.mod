@@ -1,3 +1,7 @@
 module bench-json-go
 
 go 1.19
+
+require shapes v0.0.0
+
+replace shapes => ../shapes-go

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"shapes"
 )
 
 var errUsage = errors.New("usage: bench-json-go SHAPE check FILE | decode|encode FILE WARM-UP COUNT")
@@ -47,21 +49,21 @@ func start(words []string) error {
 	}
 	switch words[0] {
 	case "user":
-		return run[user](j)
+		return run[shapes.User](j)
 	case "repository":
-		return run[repository](j)
+		return run[shapes.Repository](j)
 	case "page30", "page300", "pretty":
-		return run[[]repository](j)
+		return run[[]shapes.Repository](j)
 	case "doubles":
 		return run[[]float64](j)
 	case "dictionaries":
 		return run[map[string]map[string]int](j)
 	case "cjk":
-		return run[[]article](j)
+		return run[[]shapes.Article](j)
 	case "escapes":
 		return run[[]string](j)
 	case "sparse":
-		return run[[]sparse](j)
+		return run[[]shapes.Sparse](j)
 	case "dates":
 		return run[[]time.Time](j)
 	case "base64":

@@ -5,6 +5,8 @@
 
 mod options;
 mod sample;
+#[path = "../../shapes-rust/shapes.rs"]
+mod shapes;
 mod typed;
 
 use std::cell::Cell;
@@ -28,7 +30,7 @@ struct Peer {
     options: Options,
     client: Client<HttpConnector>,
     /// The values that are posted.
-    page: Vec<typed::Repository>,
+    page: Vec<shapes::Repository>,
     complaints: Cell<u32>,
 }
 

@@ -1,66 +1,11 @@
-//! The typed calls, and their types.
+//! The typed calls.
 
 use hyper::header::CONTENT_LENGTH;
 use hyper::{Body, Method, Request, StatusCode, Uri};
-use serde::{Deserialize, Serialize};
 
 use crate::options::Scenario;
+use crate::shapes::{Repository, User};
 use crate::{Failure, Peer};
-
-#[derive(Deserialize, Serialize)]
-pub struct User {
-    id: i64,
-    login: String,
-    name: String,
-    email: String,
-    avatar_url: String,
-    followers: i64,
-    site_admin: bool,
-    score: f64,
-}
-
-#[derive(Deserialize, Serialize)]
-pub struct Owner {
-    login: String,
-    id: i64,
-    avatar_url: String,
-    #[serde(rename = "type")]
-    kind: String,
-}
-
-#[derive(Deserialize, Serialize)]
-pub struct License {
-    key: String,
-    name: String,
-}
-
-#[derive(Deserialize, Serialize)]
-pub struct Repository {
-    id: i64,
-    name: String,
-    full_name: String,
-    private: bool,
-    owner: Owner,
-    html_url: String,
-    description: String,
-    fork: bool,
-    created_at: String,
-    pushed_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    homepage: Option<String>,
-    size: i64,
-    stargazers_count: i64,
-    watchers_count: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    language: Option<String>,
-    forks_count: i64,
-    open_issues_count: i64,
-    default_branch: String,
-    topics: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    license: Option<License>,
-    score: f64,
-}
 
 /// The decoded body of an answer.
 enum Value {

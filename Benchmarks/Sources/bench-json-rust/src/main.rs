@@ -3,6 +3,7 @@
 //!     bench-json-rust SHAPE check FILE                          decodes, and prints what it encodes of that
 //!     bench-json-rust SHAPE decode|encode FILE WARM-UP COUNT    prints the CPU time of a call
 
+#[path = "../../shapes-rust/shapes.rs"]
 mod shapes;
 
 use serde::{de::DeserializeOwned, Serialize};

@@ -1,6 +1,8 @@
-package main
+// Package shapes has the types of the values that the benchmarks decode and encode, for every program in Go.
+package shapes
 
-type user struct {
+// User is a user of a code host.
+type User struct {
 	ID        int     `json:"id"`
 	Login     string  `json:"login"`
 	Name      string  `json:"name"`
@@ -11,24 +13,27 @@ type user struct {
 	Score     float64 `json:"score"`
 }
 
-type owner struct {
+// Owner is the owner of a Repository.
+type Owner struct {
 	Login     string `json:"login"`
 	ID        int    `json:"id"`
 	AvatarURL string `json:"avatar_url"`
 	Type      string `json:"type"`
 }
 
-type license struct {
+// License is the license of a Repository.
+type License struct {
 	Key  string `json:"key"`
 	Name string `json:"name"`
 }
 
-type repository struct {
+// Repository is a repository of a code host.
+type Repository struct {
 	ID            int      `json:"id"`
 	Name          string   `json:"name"`
 	FullName      string   `json:"full_name"`
 	Private       bool     `json:"private"`
-	Owner         owner    `json:"owner"`
+	Owner         Owner    `json:"owner"`
 	HTMLURL       string   `json:"html_url"`
 	Description   string   `json:"description"`
 	Fork          bool     `json:"fork"`
@@ -43,11 +48,12 @@ type repository struct {
 	OpenIssues    int      `json:"open_issues_count"`
 	DefaultBranch string   `json:"default_branch"`
 	Topics        []string `json:"topics"`
-	License       *license `json:"license,omitempty"`
+	License       *License `json:"license,omitempty"`
 	Score         float64  `json:"score"`
 }
 
-type article struct {
+// Article is a text with an author.
+type Article struct {
 	ID     int      `json:"id"`
 	Title  string   `json:"title"`
 	Author string   `json:"author"`
@@ -55,7 +61,8 @@ type article struct {
 	Tags   []string `json:"tags"`
 }
 
-type sparse struct {
+// Sparse is an object of which most members are absent.
+type Sparse struct {
 	ID     int      `json:"id"`
 	Text1  *string  `json:"text1,omitempty"`
 	Text2  *string  `json:"text2,omitempty"`
