@@ -84,7 +84,8 @@ enum Symbols {
         }
     }
 
-    /// The module of a graph's file: `Tern` of Tern.symbols.json, and of Tern@Swift.symbols.json, its extensions of Swift.
+    /// The module of a graph's file: `Tern` of Tern.symbols.json, and of Tern@Swift.symbols.json, its extensions of
+    /// Swift.
     static func module(_ path: String) -> String {
         let name = URL(fileURLWithPath: path).lastPathComponent
         return String(name.prefix { $0 != "@" && $0 != "." })

@@ -10,8 +10,8 @@ let settings: [SwiftSetting] = [
     .strictMemorySafety(),
 ]
 
-// TERN_OPENAPI_SHAPE=1, which `scripts/checks/integrations` sets: the module `OpenAPIRuntime` is the one in `Tests`, with
-// declarations of the same shape, and swift-openapi-runtime is not fetched.
+// TERN_OPENAPI_SHAPE=1, which `scripts/checks/integrations` sets: the module `OpenAPIRuntime` is the one in `Tests`,
+// with declarations of the same shape, and swift-openapi-runtime is not fetched.
 let usesShape = Context.environment["TERN_OPENAPI_SHAPE"] == "1"
 let runtime: Target.Dependency =
     usesShape ? "OpenAPIRuntime" : .product(name: "OpenAPIRuntime", package: "swift-openapi-runtime")

@@ -1,7 +1,8 @@
 #if DEBUG
 /// The value of an object that is confined to one thread or one actor.
 ///
-/// A debug build checks at run time that two accesses to the value never overlap, as it does for each property of a class.
+/// A debug build checks at run time that two accesses to the value never overlap, as it does for each property of a
+/// class.
 public final class Confined<Value> {
     /// The value.
     public var value: Value
@@ -12,9 +13,10 @@ public final class Confined<Value> {
 #else
 /// The value of an object that is confined to one thread or one actor.
 ///
-/// The runtime checks that accesses to a property of a class do not overlap, unless the compiler can prove it. That costs
-/// about 70 instructions, and was done 90 times for each request. A release build does not check accesses to this value: its
-/// owner must call nothing during an access that can lead to another one. A debug build, and with it every test, checks.
+/// The runtime checks that accesses to a property of a class do not overlap, unless the compiler can prove it. That
+/// costs about 70 instructions, and was done 90 times for each request. A release build does not check accesses to this
+/// value: its owner must call nothing during an access that can lead to another one. A debug build, and with it every
+/// test, checks.
 ///
 /// Public in a module that is not a product, for the same reason as `Lock`.
 @safe public struct Confined<Value>: ~Copyable {

@@ -1,7 +1,7 @@
 public import Synchronization
 
-/// Delivers events to any number of subscribers. Each subscriber has a bounded queue of its own, and receives the events
-/// that are sent after it subscribed.
+/// Delivers events to any number of subscribers. Each subscriber has a bounded queue of its own, and receives the
+/// events that are sent after it subscribed.
 ///
 /// The stream of a subscriber holds its queue; the broadcast holds the queue weakly. A released stream ends the
 /// subscription, and the next event removes it. Public for the same reason as `Lock`.

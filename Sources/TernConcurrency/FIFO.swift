@@ -1,7 +1,7 @@
 /// A first-in, first-out queue on an array. Each operation takes constant time on average.
 ///
-/// The queue gives up an element as soon as it is taken, so that nothing is released later, under the lock that guards the
-/// queue. Public for the same reason as `Lock`.
+/// The queue gives up an element as soon as it is taken, so that nothing is released later, under the lock that guards
+/// the queue. Public for the same reason as `Lock`.
 public struct FIFO<Element> {
     @usableFromInline var places: [Element?] = []
     @usableFromInline var head = 0

@@ -6,14 +6,15 @@ package import Musl
 package import Darwin
 #endif
 
-/// The system's calls for files that both file systems make, `PosixFileSystem` of Tern and `PosixDiskFiles` of TernCache.
-/// Their methods have the same names, which hide the calls there.
+/// The system's calls for files that both file systems make, `PosixFileSystem` of Tern and `PosixDiskFiles` of
+/// TernCache. Their methods have the same names, which hide the calls there.
 package enum FileCall {
-    /// Opens a file, closed on exec. Returns a negative number after a failure, whose code is in `errno`. Where no descriptor is
-    /// free, idle connections of the process are closed, and the thread waits for that a tenth of a second at most.
+    /// Opens a file, closed on exec. Returns a negative number after a failure, whose code is in `errno`. Where no
+    /// descriptor is free, idle connections of the process are closed, and the thread waits for that a tenth of a
+    /// second at most.
     ///
-    /// - Parameter permissions: Those of a created file, without the bits of the process's mask; by default, those that let its
-    ///   owner alone read it.
+    /// - Parameter permissions: Those of a created file, without the bits of the process's mask; by default, those that
+    ///   let its owner alone read it.
     package static func open(_ path: String, _ flags: Int32, permissions: mode_t = 0o600) -> Int32 {
         var tries = 0
         while true {

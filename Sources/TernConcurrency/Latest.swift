@@ -20,7 +20,7 @@ package final class Latest<Value: Sendable>: Sendable {
         shared = Lock(Shared(value: value))
     }
 
-    /// A Boolean value that indicates whether a stream of this value is alive. Without one, nothing needs to be published.
+    /// Whether a stream of this value is alive. Without one, nothing needs to be published.
     package var hasReaders: Bool { readerCount.load(ordering: .relaxed) > 0 }
 
     package var current: Value { shared.withLock { $0.value } }

@@ -2,8 +2,8 @@
 import Glibc
 
 // Sendable by hand: `value` is only touched between lock and unlock of `mutex`, which never moves.
-/// A lock with the interface of `Synchronization.Mutex` on a pthread mutex. Thread sanitizer understands pthread mutexes,
-/// and reports false races on `Mutex`. Only `make test-tsan` builds it.
+/// A lock with the interface of `Synchronization.Mutex` on a pthread mutex. Thread sanitizer understands pthread
+/// mutexes, and reports false races on `Mutex`. Only `make test-tsan` builds it.
 @safe public final class Lock<Value>: @unchecked Sendable {
     private var value: Value
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>

@@ -48,7 +48,7 @@ package final class SleepThread: Sendable {
     /// - Parameter idleTimeout: The time for which the thread waits for another sleeper before it ends.
     package init(idleTimeout: Duration = .seconds(1)) { self.idleTimeout = idleTimeout }
 
-    /// A Boolean value that indicates whether the thread runs.
+    /// Whether the thread runs.
     package var isRunning: Bool { queue.withLock { $0.hasThread } }
 
     /// Returns at the deadline, at once if it has passed.
@@ -119,7 +119,7 @@ struct SleepQueue<Sleeper> {
 
     /// Latest deadline first; of equal deadlines, the newest sleeper first.
     private var sleepers: [(deadline: ContinuousClock.Instant, sleeper: Sleeper)] = []
-    /// A Boolean value that indicates whether there is a thread.
+    /// Whether there is a thread.
     private(set) var hasThread = false
 
     mutating func add(_ sleeper: Sleeper, _ deadline: ContinuousClock.Instant) -> Action {

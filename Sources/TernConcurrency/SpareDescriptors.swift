@@ -8,8 +8,8 @@ import Musl
 import Darwin
 #endif
 
-/// The descriptors of the process that it can do without: those of idle connections. When no descriptor is free (EMFILE,
-/// ENFILE), the one that has been unused for the longest time is closed, whichever session it belongs to.
+/// The descriptors of the process that it can do without: those of idle connections. When no descriptor is free
+/// (EMFILE, ENFILE), the one that has been unused for the longest time is closed, whichever session it belongs to.
 package enum SpareDescriptors {
     /// The holder of spare descriptors, such as the connections of a session.
     package final class Holder: Sendable {
@@ -25,8 +25,8 @@ package enum SpareDescriptors {
             SpareDescriptors.holders.withLock { $0[number] = WeakHolder(holder: self) }
         }
 
-        /// Reports the time since when the oldest spare descriptor is unused, in nanoseconds of `MonotonicClock`; `UInt64.max`
-        /// without one. A late report costs that the holder is asked once in vain.
+        /// Reports the time since when the oldest spare descriptor is unused, in nanoseconds of `MonotonicClock`;
+        /// `UInt64.max` without one. A late report costs that the holder is asked once in vain.
         package func oldestIsUnused(since time: UInt64) { unusedSince.store(time, ordering: .relaxed) }
 
         deinit { _ = SpareDescriptors.holders.withLock { $0.removeValue(forKey: number) } }
@@ -39,8 +39,8 @@ package enum SpareDescriptors {
     private static let nextNumber = Atomic<UInt64>(0)
     private static let holders = Lock<[UInt64: WeakHolder]>([:])
 
-    /// The time after which a call that lacked a descriptor is tried again, in nanoseconds. 5 milliseconds: a holder closes a
-    /// descriptor in the next turn of its loop.
+    /// The time after which a call that lacked a descriptor is tried again, in nanoseconds. 5 milliseconds: a holder
+    /// closes a descriptor in the next turn of its loop.
     package static let pause: UInt64 = 5_000_000
     /// The number of times that such a call is tried again. Others can take the descriptors that are closed for it.
     package static let tries = 20

@@ -13,8 +13,8 @@ package enum SystemThread {
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
 
-    /// Runs a closure on a new thread that ends with it. Returns 0, or the error number if no thread can be created; the
-    /// closure is then not called.
+    /// Runs a closure on a new thread that ends with it. Returns 0, or the error number if no thread can be created;
+    /// the closure is then not called.
     /// - Parameter stackSize: The size of the stack in bytes; nil for that of the system.
     package static func start(stackSize: Int? = nil, _ body: @escaping @Sendable () -> Void) -> Int32 {
         var attributes = pthread_attr_t()

@@ -46,7 +46,8 @@ public final class Waiter<Value: Sendable>: Sendable {
 
     /// Returns the value of the first `resume`. Call it once.
     ///
-    /// The call stays on the caller's actor. If it left the actor, a busy actor would continue on another thread each time.
+    /// The call stays on the caller's actor. If it left the actor, a busy actor would continue on another thread each
+    /// time.
     /// - Parameter cancel: Called if the calling task is cancelled before. It must cause a `resume`.
     @inlinable
     public func wait(
@@ -110,8 +111,8 @@ package struct WaiterList: Sendable {
         return waiters
     }
 
-    /// Repeats `step`, and waits in between, until it returns an element. Returns nil at the end, or when the calling task
-    /// is cancelled.
+    /// Repeats `step`, and waits in between, until it returns an element. Returns nil at the end, or when the calling
+    /// task is cancelled.
     /// - Parameter remove: Removes a waiter from the list. Called after each wait, because a cancelled wait leaves its
     ///   waiter there.
     package static func next<Element>(

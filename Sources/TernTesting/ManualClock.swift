@@ -96,8 +96,8 @@ public final class ManualClock: Clock, Sendable {
     ///
     /// - Parameters:
     ///   - count: The number of callers.
-    ///   - limit: The longest wait, in real time. 30 seconds by default. Code that ends without a sleep, because it succeeds or
-    ///     fails early, would otherwise hold up its test.
+    ///   - limit: The longest wait, in real time. 30 seconds by default. Code that ends without a sleep, because it
+    ///     succeeds or fails early, would otherwise hold up its test.
     /// - Throws: ``MissingSleepers`` after the limit; `CancellationError` if the task is cancelled.
     public func waitForSleepers(_ count: Int, within limit: Swift.Duration = .seconds(30)) async throws {
         let id = state.withLock { $0.watchers.nextID() }

@@ -60,8 +60,8 @@ extension LoopbackServer.Exchange {
 }
 
 extension StubTransport.Answer {
-    /// Returns an event stream that delivers each block as a chunk, with a pause before each except the first. The stream
-    /// ends after the last block.
+    /// Returns an event stream that delivers each block as a chunk, with a pause before each except the first. The
+    /// stream ends after the last block.
     public static func events(
         _ events: [ScriptedEvent], interval: Duration = .zero, headers: Headers = [:]
     ) -> Self {

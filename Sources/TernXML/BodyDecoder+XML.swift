@@ -20,7 +20,8 @@ extension BodyDecoder where Value == XMLTree {
 extension Response where Value == Data {
     /// Returns the body as XML, with any content type.
     ///
-    /// - Throws: `NetworkError` of kind `.decoding`, with an `XMLTree.Problem` as its `underlying`, if the body is not XML.
+    /// - Throws: `NetworkError` of kind `.decoding`, with an `XMLTree.Problem` as its `underlying`, if the body is not
+    ///   XML.
     public func xml() throws(NetworkError) -> XMLTree {
         do {
             return try XMLTree(parsing: XMLBody.document(value, head))

@@ -4,8 +4,8 @@ import FoundationEssentials
 
 /// Parses a checked document in UTF-8 with expat.
 ///
-/// Foundation's parser on Linux is not used: its bridge to libxml2 reads instructions without data, attribute lists, notations
-/// and bytes that are not UTF-8 outside their memory, and ends the process.
+/// Foundation's parser on Linux is not used: its bridge to libxml2 reads instructions without data, attribute lists,
+/// notations and bytes that are not UTF-8 outside their memory, and ends the process.
 enum DocumentParser {
     static func tree(of document: Data) throws(XMLTree.Problem) -> XMLTree {
         guard let parser = unsafe tern_xml_parser_make() else {

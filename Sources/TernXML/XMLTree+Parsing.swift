@@ -23,15 +23,15 @@ extension XMLTree {
 
     /// Parses a document (XML 1.0, Namespaces in XML 1.0) and creates its outermost element.
     ///
-    /// The document is read in the encoding of its byte order mark or of its declaration, otherwise as UTF-8, and every byte
-    /// must be text in it. External entities are never fetched, and no document type is loaded from anywhere. Takes time in
-    /// proportion to the size of the document.
+    /// The document is read in the encoding of its byte order mark or of its declaration, otherwise as UTF-8, and every
+    /// byte must be text in it. External entities are never fetched, and no document type is loaded from anywhere.
+    /// Takes time in proportion to the size of the document.
     ///
-    /// - Throws: `XMLTree.Problem` for a document that is not well-formed; that uses a prefix of a namespace which it does not
-    ///   declare; whose document type has declarations of its own (an internal subset), because few of them can stand for
-    ///   gigabytes, or that refers to an entity that XML itself does not define; that nests deeper than ``maximumDepth``; that has
-    ///   more than 4,000,000 elements and texts, or an element with more than 1,000 attributes; that has a name of more than
-    ///   1,024 bytes; and that is larger than 256 MiB.
+    /// - Throws: `XMLTree.Problem` for a document that is not well-formed; that uses a prefix of a namespace which it
+    ///   does not declare; whose document type has declarations of its own (an internal subset), because few of them
+    ///   can stand for gigabytes, or that refers to an entity that XML itself does not define; that nests deeper than
+    ///   ``maximumDepth``; that has more than 4,000,000 elements and texts, or an element with more than 1,000
+    ///   attributes; that has a name of more than 1,024 bytes; and that is larger than 256 MiB.
     public init(parsing data: Data) throws(Problem) {
         if data.isEmpty { throw Problem(reason: "the document is empty", line: nil) }
         try XMLProlog.checkSize(data)
@@ -56,8 +56,8 @@ enum XMLProlog {
         }
     }
 
-    /// Returns a document for the parser: text, without the place of its document type. Nothing is loaded from there, and a
-    /// parser that knows of one leaves out the entities that it could have declared, without an error.
+    /// Returns a document for the parser: text, without the place of its document type. Nothing is loaded from there,
+    /// and a parser that knows of one leaves out the entities that it could have declared, without an error.
     static func checked(_ document: Data) throws(XMLTree.Problem) -> Data {
         // The conversion to UTF-8 can make three bytes of one.
         try checkSize(document)
@@ -145,7 +145,8 @@ enum XMLProlog {
         return index
     }
 
-    /// Returns the position after a mark. Byte by byte: the general search is quadratic for many beginnings of the mark.
+    /// Returns the position after a mark. Byte by byte: the general search is quadratic for many beginnings of the
+    /// mark.
     private static func end(of mark: String, in bytes: [UInt8], from start: Int) throws(XMLTree.Problem) -> Int {
         let mark = Array(mark.utf8)
         var index = start

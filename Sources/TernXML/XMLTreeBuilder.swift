@@ -1,7 +1,7 @@
 /// Builds a tree from the events of a parser that knows no namespaces, within limits.
 ///
-/// Namespaces are resolved here, because a parser copies the URI into each name: a long one that is used often would take
-/// time and memory in proportion to the product of both.
+/// Namespaces are resolved here, because a parser copies the URI into each name: a long one that is used often would
+/// take time and memory in proportion to the product of both.
 struct XMLTreeBuilder {
     /// The limits of a document. Its size is checked before it is parsed.
     enum Limits {
@@ -123,7 +123,8 @@ extension XMLTreeBuilder {
         var prefixes: [String] = []
         for (name, uri) in attributes {
             guard let prefix = Self.declaredPrefix(name) else { continue }
-            // `xml` can be declared as what it is, `xmlns` not at all, and only the default namespace can be taken back (§3, §5).
+            // `xml` can be declared as what it is, `xmlns` not at all, and only the default namespace can be taken back
+            // (§3, §5).
             let isXML = numbers[uri] == 0
             guard prefix.utf8.count <= Limits.name, prefix != "xmlns", isXML == (prefix == "xml"),
                 uri != "http://www.w3.org/2000/xmlns/", prefix.isEmpty || !uri.isEmpty,
@@ -142,7 +143,8 @@ extension XMLTreeBuilder {
         return number
     }
 
-    /// Returns the prefix that an attribute declares, which is empty for the default namespace; nil for other attributes.
+    /// Returns the prefix that an attribute declares, which is empty for the default namespace; nil for other
+    /// attributes.
     private static func declaredPrefix(_ name: String) -> String? {
         if name == "xmlns" { return "" }
         return name.hasPrefix("xmlns:") ? String(name.dropFirst(6)) : nil

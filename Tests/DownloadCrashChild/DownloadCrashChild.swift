@@ -15,8 +15,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The process that the crash tests of durable transfers kill. It downloads a URL to a file, uploads a file by tus, or runs a queue
-/// in a folder:
+/// The process that the crash tests of durable transfers kill. It downloads a URL to a file, uploads a file by tus, or
+/// runs a queue in a folder:
 ///
 ///     DownloadCrashChild URL FILE SHA256 SEGMENTS
 ///     DownloadCrashChild upload URL FILE

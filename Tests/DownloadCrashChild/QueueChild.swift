@@ -7,8 +7,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Enqueues transfers and runs them, with books of its own: an empty file in `books` for each item that `enqueue` has stored, and
-/// for each result that it was told. It ends with an error if the queue has lost an item.
+/// Enqueues transfers and runs them, with books of its own: an empty file in `books` for each item that `enqueue` has
+/// stored, and for each result that it was told. It ends with an error if the queue has lost an item.
 struct QueueChild {
     /// The URL of the server, without a slash at its end.
     let server: String

@@ -15,11 +15,13 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The process of tests about events that would end a whole process. It uploads a file a number of times, several at a time:
+/// The process of tests about events that would end a whole process. It uploads a file a number of times, several at a
+/// time:
 ///
 ///     EngineChild upload URL FILE COUNT
 ///
-/// A signal that the program does not handle ends it. Otherwise it prints the number of failed uploads, and ends with 0.
+/// A signal that the program does not handle ends it. Otherwise it prints the number of failed uploads, and ends with
+/// 0.
 @main
 struct EngineChild {
     /// The number of uploads at a time.

@@ -21,9 +21,9 @@ import Foundation
 ///
 ///     HTTPCacheCrashChild FOLDER JOURNAL SEED PORT
 ///
-/// The server listens at the port if it can, so that a later process finds the entries of an earlier one. Each line of the
-/// journal is one `write` to a file, so that it survives the kill like the cache's own writes: `B URL version` before a
-/// request, and after it `A URL version` if the trace says that the response is stored, otherwise `N URL 0`.
+/// The server listens at the port if it can, so that a later process finds the entries of an earlier one. Each line of
+/// the journal is one `write` to a file, so that it survives the kill like the cache's own writes: `B URL version`
+/// before a request, and after it `A URL version` if the trace says that the response is stored, otherwise `N URL 0`.
 @main
 struct HTTPCacheCrashChild {
     static func main() async throws {

@@ -160,8 +160,7 @@ struct SeededGenerator: RandomNumberGenerator {
 enum Addresses {
     private final class Something {}
 
-    /// A Boolean value that indicates whether an address is soon reused. The allocator of the address sanitizer avoids
-    /// reuse on purpose.
+    /// Whether an address is soon reused. The allocator of the address sanitizer avoids reuse on purpose.
     static let areUsedAgain: Bool = {
         var seen: Set<ObjectIdentifier> = []
         for _ in 0..<1_000 {

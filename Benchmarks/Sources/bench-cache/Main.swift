@@ -4,8 +4,8 @@ import Glibc
 import Darwin
 #endif
 
-/// `bench-cache PART` measures one part of TernCache and prints its section of RESULTS-caches.md; `bench-cache list` names
-/// the parts.
+/// `bench-cache PART` measures one part of TernCache and prints its section of RESULTS-caches.md; `bench-cache list`
+/// names the parts.
 @main
 struct BenchCache {
     static let parts = ["memory", "disk"]

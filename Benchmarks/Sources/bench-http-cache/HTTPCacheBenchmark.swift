@@ -4,12 +4,12 @@ import Synchronization
 import Tern
 import TernHTTPCache
 
-/// Measures one store of the HTTP cache against one kind of request: `bench-http-cache STORE TASK URL CONNECTIONS REQUESTS
-/// FOLDER`. Prints one line of JSON.
+/// Measures one store of the HTTP cache against one kind of request: `bench-http-cache STORE TASK URL CONNECTIONS
+/// REQUESTS FOLDER`. Prints one line of JSON.
 ///
 /// - STORE: `none`, `memory` or `disk`.
-/// - TASK: `hit` requests one URL again and again, and `miss` a new one each time; `download` saves a large file, and then
-///   the same from the store; `inspect` opens a store that `miss` has filled, and explains and removes entries.
+/// - TASK: `hit` requests one URL again and again, and `miss` a new one each time; `download` saves a large file, and
+///   then the same from the store; `inspect` opens a store that `miss` has filled, and explains and removes entries.
 @main
 enum HTTPCacheBenchmark {
     static func main() async throws {

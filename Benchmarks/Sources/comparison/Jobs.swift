@@ -1,7 +1,7 @@
 import Foundation
 
-// The ten jobs of Documentation/Comparison.md in Tern, AsyncHTTPClient and URLSession, word for word. They are compiled and
-// not run; `scripts/checks/articles` compares them with the article.
+// The ten jobs of Documentation/Comparison.md in Tern, AsyncHTTPClient and URLSession, word for word. They are compiled
+// and not run; `scripts/checks/articles` compares them with the article.
 
 struct Book: Codable, Sendable {
     var title: String

@@ -9,8 +9,8 @@ import Foundation
 
 /// Copies the files below a page of nginx's autoindex.
 ///
-/// The process can be killed at any instant: each file has its name only if it is whole, and the part of a file that was
-/// under way is continued by the next process.
+/// The process can be killed at any instant: each file has its name only if it is whole, and the part of a file that
+/// was under way is continued by the next process.
 struct IndexMirror {
     /// The error of a server whose folders do not end.
     struct TooDeep: Error, CustomStringConvertible {
@@ -54,8 +54,8 @@ struct IndexMirror {
 
     /// Copies every file that is missing or has changed, and reports each in one line.
     ///
-    /// - Throws: The error of a page of the index, or `CancellationError` if the caller is cancelled: then all downloads have
-    ///   ended. The failure of a file is only reported and counted.
+    /// - Throws: The error of a page of the index, or `CancellationError` if the caller is cancelled: then all
+    ///   downloads have ended. The failure of a file is only reported and counted.
     func run(_ report: (String) -> Void) async throws -> Summary {
         var summary = Summary()
         let files = try await files()
@@ -122,7 +122,8 @@ struct IndexMirror {
         let task = client.download(
             file.entry.url.absoluteString, to: file.place, resuming: .automatically, options: options)
         do {
-            // A download goes on without its handle. When the caller is cancelled, end the download, and wait for its end.
+            // A download goes on without its handle. When the caller is cancelled, end the download, and wait for its
+            // end.
             let result = try await withTaskCancellationHandler {
                 try await Task { try await task.value }.value
             } onCancel: {

@@ -42,7 +42,8 @@ struct MirrorIndex {
             size: isFolder ? nil : words.last.flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }, changed: changed)
     }
 
-    /// Returns whether a character controls a terminal, or changes the order or the look of others. The joiners of emoji do not.
+    /// Returns whether a character controls a terminal, or changes the order or the look of others. The joiners of
+    /// emoji do not.
     private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true

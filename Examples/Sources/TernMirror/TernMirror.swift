@@ -12,7 +12,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Performs work that Ctrl-C or the cancellation of the caller cancels, and returns when the work has ended. A second Ctrl-C ends the process at once.
+/// Performs work that Ctrl-C or the cancellation of the caller cancels, and returns when the work has ended. A second
+/// Ctrl-C ends the process at once.
 func untilInterrupted<Value: Sendable>(
     _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {

@@ -190,7 +190,7 @@ package final class AuthenticationCache: Sendable {
 
     package init() {}
 
-    /// A Boolean value that indicates whether anything was ever remembered.
+    /// Whether anything was ever remembered.
     package var hasAny: Bool { hasEntries.load(ordering: .relaxed) }
 
     /// Returns the remembered authorization. Costs one branch while the cache is empty. Its

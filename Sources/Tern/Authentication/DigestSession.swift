@@ -120,9 +120,9 @@ struct DigestChallenge: Sendable, Hashable {
     let isSession: Bool
     /// The protection to use; nil if the server implements only RFC 2069.
     let protection: Protection?
-    /// A Boolean value that indicates whether the user name is sent hashed.
+    /// Whether the user name is sent hashed.
     let hashesUser: Bool
-    /// A Boolean value that indicates whether the nonce was valid once, so that the credential is not refused.
+    /// Whether the nonce was valid once, so that the credential is not refused.
     let isStale: Bool
     /// The algorithm as the server wrote it; nil if the server named none.
     let writtenAlgorithm: String?

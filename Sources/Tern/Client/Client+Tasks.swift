@@ -5,7 +5,8 @@ public import Foundation
 #endif
 
 // The forms with a handle: progress in both directions, pause, resume, cancel. The tasks start at once, unless
-// `startsImmediately` is false. `configure` changes the request before it is sent. For a request that cannot be created, the task has already failed.
+// `startsImmediately` is false. `configure` changes the request before it is sent. For a request that cannot be
+// created, the task has already failed.
 
 extension Client {
     /// Creates a task that sends a request and decodes its response.
@@ -101,15 +102,15 @@ extension Client {
     }
 
     /// Downloads a response to a file. The file is written under a temporary name in the same folder, and moved to its
-    /// destination in one step after the status was accepted and the whole body has arrived. A failed or cancelled download
-    /// leaves nothing behind, unless it is resumable.
+    /// destination in one step after the status was accepted and the whole body has arrived. A failed or cancelled
+    /// download leaves nothing behind, unless it is resumable.
     ///
     /// The task's value is the URL of the file. With `.keepBoth`, or with a destination of the session, it differs from
     /// `file`.
     ///
     /// If the URL has another scheme than `file`, the task fails with `.invalidRequest`. If a folder, device, pipe or
-    /// socket is at the destination, it fails with `.fileSystem` regardless of `options`. Both happen before anything is
-    /// sent.
+    /// socket is at the destination, it fails with `.fileSystem` regardless of `options`. Both happen before anything
+    /// is sent.
     @discardableResult
     public func download(
         _ path: String, to file: URL, options: Download.Options = Download.Options(), query: Request.Query = [:],
@@ -121,8 +122,9 @@ extension Client {
         }
     }
 
-    /// Downloads a response to a file that `destination` names once the status was accepted and the whole body has arrived.
-    /// nil leaves the file in the temporary folder. Its URL is then the task's value, and the caller deletes it.
+    /// Downloads a response to a file that `destination` names once the status was accepted and the whole body has
+    /// arrived. nil leaves the file in the temporary folder. Its URL is then the task's value, and the caller deletes
+    /// it.
     @discardableResult
     public func download(
         _ path: String, options: Download.Options = Download.Options(), query: Request.Query = [:],
@@ -159,8 +161,8 @@ extension Client {
         }
     }
 
-    /// Sends a request and returns its response as a stream of chunks, bytes or lines, with back-pressure to the socket.
-    /// Starts at once.
+    /// Sends a request and returns its response as a stream of chunks, bytes or lines, with back-pressure to the
+    /// socket. Starts at once.
     public func stream(
         _ path: String, method: Request.Method = .get, query: Request.Query = [:], headers: Headers = [:],
         body: Request.Body = .none, configure: Request.Change = { _ in }
@@ -188,8 +190,8 @@ extension Client {
 
 extension Client {
     /// Downloads a response to the file at a path of the file system, like
-    /// ``download(_:to:options:query:headers:startsImmediately:configure:)-(_,URL,_,_,_,_,_)``. A relative path begins at the
-    /// current folder of the process. A leading tilde is not expanded.
+    /// ``download(_:to:options:query:headers:startsImmediately:configure:)-(_,URL,_,_,_,_,_)``. A relative path begins
+    /// at the current folder of the process. A leading tilde is not expanded.
     @discardableResult
     public func download(
         _ path: String, to filePath: String, options: Download.Options = Download.Options(), query: Request.Query = [:],

@@ -152,8 +152,8 @@ extension Client {
         try await get(url.absoluteString, query: query, headers: headers, configure: configure)
     }
 
-    /// Sends a GET request to a path of segments, each of which is percent-encoded (``Request/path(_:)``), and decodes the
-    /// response.
+    /// Sends a GET request to a path of segments, each of which is percent-encoded (``Request/path(_:)``), and decodes
+    /// the response.
     public func get<T: Decodable & Sendable>(
         path segments: [String], query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self,
         configure: Request.Change = { _ in }
@@ -161,8 +161,8 @@ extension Client {
         try await get(Request.path(segments), query: query, headers: headers, as: type, configure: configure)
     }
 
-    /// Sends a GET request to a path of segments, each of which is percent-encoded (``Request/path(_:)``), and returns the
-    /// body of the response.
+    /// Sends a GET request to a path of segments, each of which is percent-encoded (``Request/path(_:)``), and returns
+    /// the body of the response.
     @discardableResult
     public func get(
         path segments: [String], query: Request.Query = [:], headers: Headers = [:],
@@ -175,8 +175,8 @@ extension Client {
 // The other methods with a path of segments.
 
 extension Client {
-    /// Returns the request that a verb sends to a path of segments, each of which is percent-encoded (``Request/path(_:)``),
-    /// changed by `configure`.
+    /// Returns the request that a verb sends to a path of segments, each of which is percent-encoded
+    /// (``Request/path(_:)``), changed by `configure`.
     ///
     /// - Throws: `NetworkError` of kind `.invalidRequest` if a segment is `.` or `..`, or is empty before the last.
     public func request(

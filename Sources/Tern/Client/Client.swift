@@ -89,8 +89,8 @@ public struct Client: Sendable {
         try self.init(baseURL: baseURL, session: Session(interceptors: interceptors), headers: headers)
     }
 
-    /// Creates a client like `init(baseURL:session:headers:)`, with a session of its own that has these interceptors, outermost
-    /// first.
+    /// Creates a client like `init(baseURL:session:headers:)`, with a session of its own that has these interceptors,
+    /// outermost first.
     public init(baseURL: URL, interceptors: [any Interceptor], headers: Headers = [:]) {
         self.init(baseURL: baseURL, session: Session(interceptors: interceptors), headers: headers)
     }
@@ -122,7 +122,8 @@ public struct Client: Sendable {
         return request
     }
 
-    /// Returns the absolute URL that the verbs send a request for a path to, as for a `TransferQueue` or an `ImageRequest`.
+    /// Returns the absolute URL that the verbs send a request for a path to, as for a `TransferQueue` or an
+    /// `ImageRequest`.
     ///
     /// - Throws: `NetworkError` of kind `.invalidRequest` if path and base URL do not form a URL that can be requested.
     public func url(_ path: String, query: Request.Query = [:]) throws(NetworkError) -> URL {
@@ -211,19 +212,19 @@ struct ClientHeaders: Sendable {
 }
 
 extension Request {
-    /// Changes a request of a client before it is sent, as in `client.get("list") { $0.label = "list" }`. An error fails the
-    /// call.
+    /// Changes a request of a client before it is sent, as in `client.get("list") { $0.label = "list" }`. An error
+    /// fails the call.
     public typealias Change = (inout Request) throws(NetworkError) -> Void
 
-    /// Returns a path of these segments, for the functions of a client: each segment is percent-encoded as a whole, so that
-    /// `/`, `?` and `#` in a name stay in it. An empty last segment ends the path with `/`.
+    /// Returns a path of these segments, for the functions of a client: each segment is percent-encoded as a whole, so
+    /// that `/`, `?` and `#` in a name stay in it. An empty last segment ends the path with `/`.
     ///
     /// ```swift
     /// try await client.delete(Request.path(["files", name]))
     /// ```
     ///
-    /// - Throws: `NetworkError` of kind `.invalidRequest` for a segment `.` or `..`, with which a name would lead to another
-    ///   folder (RFC 3986 §5.2.4), and for an empty segment before the last.
+    /// - Throws: `NetworkError` of kind `.invalidRequest` for a segment `.` or `..`, with which a name would lead to
+    ///   another folder (RFC 3986 §5.2.4), and for an empty segment before the last.
     public static func path(_ segments: [String]) throws(NetworkError) -> String {
         var bytes: [UInt8] = []
         for (index, segment) in segments.enumerated() {

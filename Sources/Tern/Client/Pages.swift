@@ -6,7 +6,8 @@
 /// }
 /// ```
 ///
-/// A page is requested when the loop asks for it. Each iterator starts with the first page. After an error, a loop ends.
+/// A page is requested when the loop asks for it. Each iterator starts with the first page. After an error, a loop
+/// ends.
 public struct Pages<Value: Decodable & Sendable>: AsyncSequence, Sendable {
     /// A page as it was received.
     public typealias Element = Response<Value>
@@ -65,13 +66,13 @@ public struct Pages<Value: Decodable & Sendable>: AsyncSequence, Sendable {
 }
 
 extension Client {
-    /// Returns the pages of a list. The next page is the one that a `Link` field with the relation `next` names (RFC 8288
-    /// §3), with the headers of this call.
+    /// Returns the pages of a list. The next page is the one that a `Link` field with the relation `next` names (RFC
+    /// 8288 §3), with the headers of this call.
     ///
     /// - Parameter limit: The maximum number of pages. 1,000 by default. More are an error of kind `.redirect`.
     ///
-    /// A next page of another scheme, host or port is an error of kind `.redirect`, because headers of a call are meant for
-    /// one server.
+    /// A next page of another scheme, host or port is an error of kind `.redirect`, because headers of a call are meant
+    /// for one server.
     public func pages<T: Decodable & Sendable>(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], limit: Int = 1_000, as type: T.Type = T.self
     ) -> Pages<T> {
@@ -93,8 +94,8 @@ extension Client {
         }
     }
 
-    /// Returns the pages of a list. `nextPage` returns the request for the page after a response, and nil after the last
-    /// page.
+    /// Returns the pages of a list. `nextPage` returns the request for the page after a response, and nil after the
+    /// last page.
     ///
     /// - Parameter limit: The maximum number of pages. 1,000 by default. More are an error of kind `.redirect`.
     public func pages<T: Decodable & Sendable>(
@@ -119,8 +120,8 @@ extension Client {
 
 /// The field `Link` (RFC 8288 §3). Pure.
 enum LinkField {
-    /// Returns the URI reference of the first link with a relation; nil if there is none. A link with an `anchor` is about
-    /// another page (§3.2), and a malformed rest of a field is ignored.
+    /// Returns the URI reference of the first link with a relation; nil if there is none. A link with an `anchor` is
+    /// about another page (§3.2), and a malformed rest of a field is ignored.
     static func target(of relation: String, in values: [String]) -> String? {
         for value in values {
             var rest = Substring(value).utf8[...]

@@ -5,16 +5,16 @@ public import Foundation
 #endif
 
 /// Decodes the body of a response to a value. It runs off every actor, and on an event loop only if the calling task
-/// prefers `Session.executor`. For a caller without an actor, ``json`` and ``automatic`` decode a small body where the call runs
-/// (``JSONCoding/inPlaceLimit``). ``data`` and ``noContent`` have nothing to decode, and can run on the caller's actor.
+/// prefers `Session.executor`. For a caller without an actor, ``json`` and ``automatic`` decode a small body where the
+/// call runs (``JSONCoding/inPlaceLimit``). ``data`` and ``noContent`` have nothing to decode, and can run on the
+/// caller's actor.
 public struct BodyDecoder<Value: Sendable>: Sendable {
     let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ registry: TaskRegistry) throws -> Value
     /// The content types that it can decode.
     let acceptedTypes: AcceptedTypes
-    /// A Boolean value that indicates whether it takes no time, whatever the body. It then runs wherever the caller does.
+    /// Whether it takes no time, whatever the body. It then runs wherever the caller does.
     let isImmediate: Bool
-    /// A Boolean value that indicates whether it decodes JSON with the coding of the session, so that it takes little time for a
-    /// small body.
+    /// Whether it decodes JSON with the coding of the session, so that it takes little time for a small body.
     var usesSessionCoding = false
 
     /// Returns whether a body is decoded where the call runs, if the caller has no actor.
@@ -52,9 +52,9 @@ extension BodyDecoder where Value == Data {
 }
 
 extension BodyDecoder where Value == String {
-    /// Decodes text in the charset of the response's Content-Type. Without a charset, and for one that is not known or names
-    /// several, decodes UTF-8, or windows-1252 if the bytes are not UTF-8. `iso-8859-1` means windows-1252, as in browsers, and
-    /// UTF-7 is not decoded. Throws for bytes that are no text in the charset of the response.
+    /// Decodes text in the charset of the response's Content-Type. Without a charset, and for one that is not known or
+    /// names several, decodes UTF-8, or windows-1252 if the bytes are not UTF-8. `iso-8859-1` means windows-1252, as in
+    /// browsers, and UTF-7 is not decoded. Throws for bytes that are no text in the charset of the response.
     public static var string: Self {
         Self { body, head in
             try TextDecoding.text(from: body, label: head.mediaType?.charset)
@@ -97,7 +97,8 @@ public struct NoContent: Sendable, Hashable, Codable {
 }
 
 enum AutomaticBody {
-    /// The way in which a type is made of a body. To find it takes a look-up of the type, so that a decoder does it once.
+    /// The way in which a type is made of a body. To find it takes a look-up of the type, so that a decoder does it
+    /// once.
     enum Kind: Sendable {
         case data, text, nothing, json
         case optional(any OptionalBody.Type)
@@ -124,7 +125,7 @@ enum AutomaticBody {
             }
         }
 
-        /// A Boolean value that indicates whether a value is made in no time.
+        /// Whether a value is made in no time.
         var isImmediate: Bool {
             switch self {
             case .data, .nothing: true
@@ -205,8 +206,8 @@ extension BodyDecoder where Value: Decodable {
 
     /// Decodes a property list in XML or binary form.
     ///
-    /// Its arrays and dictionaries nest at most 200 levels deep, and none contains itself. With its shared objects counted at each
-    /// use, a binary list has at most 16 MiB, or 32 times its own size if that is more.
+    /// Its arrays and dictionaries nest at most 200 levels deep, and none contains itself. With its shared objects
+    /// counted at each use, a binary list has at most 16 MiB, or 32 times its own size if that is more.
     public static var propertyList: Self {
         let types = ["application/x-plist", "application/xml", "text/xml", "application/x-apple-binary-plist"]
         return Self(acceptedTypes: .these(types)) { body, _, _ in
@@ -245,8 +246,8 @@ extension AcceptedTypes {
 }
 
 extension NetworkError {
-    /// Decodes the start of the refused response's body, for example the problem document of an API, with the coding of the
-    /// session.
+    /// Decodes the start of the refused response's body, for example the problem document of an API, with the coding of
+    /// the session.
     ///
     /// ```swift
     /// } catch {
@@ -286,8 +287,8 @@ package enum DecodingProblem {
         text.hasSuffix(suffix) ? String(text.dropLast(suffix.count)) : text
     }
 
-    /// Returns a sentence without its full stop, to go on. It ends before a value that it quotes: the standard library writes one
-    /// after "value", and Foundation writes a number in angle brackets.
+    /// Returns a sentence without its full stop, to go on. It ends before a value that it quotes: the standard library
+    /// writes one after "value", and Foundation writes a number in angle brackets.
     private static func clause(_ text: String) -> Substring {
         let quoted = [" value ", " <"].compactMap { text.firstRange(of: $0)?.lowerBound }
         if let end = quoted.min() { return text[..<end] }

@@ -33,7 +33,7 @@ package final class ContentDecoder: Sendable {
         var input: [Data] = []
         var taken = 0
         var isEmpty = true
-        /// A Boolean value that indicates whether the decoder can hold further output.
+        /// Whether the decoder can hold further output.
         var mayHoldMore = false
         var consumed: Int64 = 0
         var produced: Int64 = 0
@@ -53,13 +53,13 @@ package final class ContentDecoder: Sendable {
     /// Locked while a portion is decoded. There is one reader, so nothing waits for the lock.
     private let state: Lock<State>
 
-    /// Creates a decoder for codings in the order in which they were applied, at most 5. They are removed in the reverse order
-    /// (RFC 9110 §8.4).
+    /// Creates a decoder for codings in the order in which they were applied, at most 5. They are removed in the
+    /// reverse order (RFC 9110 §8.4).
     ///
     /// - Parameters:
     ///   - limit: The greatest number of bytes after each step.
-    ///   - ratio: The maximum ratio of decompressed bytes to those of the body as it came, checked after each step beyond 10
-    ///     MiB of output.
+    ///   - ratio: The maximum ratio of decompressed bytes to those of the body as it came, checked after each step
+    ///     beyond 10 MiB of output.
     package convenience init(_ codings: [String], host: String, limit: Int64, ratio: Int = 200) {
         // More codings make no body smaller. None of them is a coding that is known.
         let steps = codings.count > Self.mostCodings ? [codings.joined(separator: ", ")] : codings

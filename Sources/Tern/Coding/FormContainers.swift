@@ -109,7 +109,7 @@ struct FormValueEncoder: Encoder {
     let node: FormNode
     let options: FormEncoder
     let codingPath: [any CodingKey]
-    /// A Boolean value that indicates whether the keys belong to a dictionary and are not names of properties.
+    /// Whether the keys belong to a dictionary and are not names of properties.
     private let keepsKeys: Bool
 
     init(_ node: FormNode, _ options: FormEncoder, at path: [any CodingKey] = [], keepsKeys: Bool = false) {

@@ -15,14 +15,17 @@ public import Foundation
 /// configuration.json.encoder.dateEncodingStrategy = .iso8601
 /// ```
 ///
-/// Foundation's coders can take their place, for JSON5 and for a subclass of your own: see ``foundation(decoder:encoder:)``.
+/// Foundation's coders can take their place, for JSON5 and for a subclass of your own: see
+/// ``foundation(decoder:encoder:)``.
 public struct JSONCoding: Sendable {
     /// Decodes responses, events, lines and messages.
     public var decoder = TernJSONDecoder()
-    /// Encodes bodies and messages. By default with sorted keys, so that equal values give equal bytes, and without escaped slashes.
+    /// Encodes bodies and messages. By default with sorted keys, so that equal values give equal bytes, and without
+    /// escaped slashes.
     public var encoder = Self.defaultEncoder
-    /// The size in bytes up to which a response is decoded where the call runs, without a change of threads, if the caller has no
-    /// actor. Others are decoded off the caller's actor. 16 KiB by default; 0 for types whose `init(from:)` takes long.
+    /// The size in bytes up to which a response is decoded where the call runs, without a change of threads, if the
+    /// caller has no actor. Others are decoded off the caller's actor. 16 KiB by default; 0 for types whose
+    /// `init(from:)` takes long.
     public var inPlaceLimit = 16 << 10
     private var makeDecoder: (@Sendable () -> JSONDecoder)?
     private var makeEncoder: (@Sendable () -> JSONEncoder)?
@@ -30,8 +33,8 @@ public struct JSONCoding: Sendable {
     /// Creates a coding with the defaults stated at each property.
     public init() {}
 
-    /// Returns a coding that uses Foundation's coders in place of ``decoder`` and ``encoder``. With a decoder of Foundation, no
-    /// response is decoded where the call runs.
+    /// Returns a coding that uses Foundation's coders in place of ``decoder`` and ``encoder``. With a decoder of
+    /// Foundation, no response is decoded where the call runs.
     ///
     /// - Parameters:
     ///   - decoder: Creates a decoder, for each decoding. nil, the default, leaves decoding to ``decoder``.
@@ -45,7 +48,8 @@ public struct JSONCoding: Sendable {
         return coding
     }
 
-    /// Decodes a value from JSON text. A text in UTF-16 or UTF-32, which RFC 8259 §8.1 no longer allows, is converted first.
+    /// Decodes a value from JSON text. A text in UTF-16 or UTF-32, which RFC 8259 §8.1 no longer allows, is converted
+    /// first.
     ///
     /// - Throws: The error of the decoder; `CancellationError` if the current task is cancelled.
     public func decode<Value: Decodable>(_ type: Value.Type, from text: Data) throws -> Value {
@@ -59,8 +63,8 @@ public struct JSONCoding: Sendable {
         return try decoder.decode(type, from: text)
     }
 
-    /// Returns the charset of a text in UTF-16 or UTF-32, whose first character is one of ASCII or a byte order mark; nil for
-    /// another text.
+    /// Returns the charset of a text in UTF-16 or UTF-32, whose first character is one of ASCII or a byte order mark;
+    /// nil for another text.
     private static func wideCharset(of text: Data) -> String? {
         guard text.count >= 2 else { return nil }
         let start = text.startIndex

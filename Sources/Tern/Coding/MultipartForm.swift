@@ -177,8 +177,8 @@ extension MultipartForm {
     ///
     /// - Parameters:
     ///   - stream: The chunks. They are iterated off the caller's actor.
-    ///   - length: The exact number of bytes. A sequence that gives more or fewer fails the task before the form ends, so
-    ///     that no server accepts it as complete.
+    ///   - length: The exact number of bytes. A sequence that gives more or fewer fails the task before the form ends,
+    ///     so that no server accepts it as complete.
     ///   - name: The name of the form's field.
     ///   - filename: The name of the file; nil for a part that is not a file.
     ///   - contentType: The part's `Content-Type`; nil for the type of the filename's extension.

@@ -6,8 +6,8 @@ package import Foundation
 
 /// Checks property lists before they are decoded.
 ///
-/// Foundation parses those in XML recursively, and recursive types decode recursively, so that a deep list overflows the stack. And
-/// some bytes that are not UTF-8, in a number, end the process.
+/// Foundation parses those in XML recursively, and recursive types decode recursively, so that a deep list overflows
+/// the stack. And some bytes that are not UTF-8, in a number, end the process.
 package enum PropertyListCheck {
     /// The reason why a body is not decoded.
     struct Problem: Error, CustomStringConvertible {
@@ -43,7 +43,7 @@ private struct XMLPropertyList {
     private let bytes: [UInt8]
     private var index = 0
     private var depth = 0
-    /// A Boolean value that indicates whether the last tag began a text, which can have marked sections.
+    /// Whether the last tag began a text, which can have marked sections.
     private var isInText = false
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }

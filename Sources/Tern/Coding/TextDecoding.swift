@@ -27,8 +27,8 @@ package enum TextDecoding {
     /// Decodes a body whose charset is named by a server that may know no better.
     ///
     /// White space and quotes around the label are ignored. A label that names no charset of the system, several ones
-    /// (`utf-8,gbk`), `none`, `unicode` without a NUL in the text, and UTF-7, whose text other readers see as another one, mean
-    /// what no label means: UTF-8, and windows-1252 for bytes that are not UTF-8, as in browsers.
+    /// (`utf-8,gbk`), `none`, `unicode` without a NUL in the text, and UTF-7, whose text other readers see as another
+    /// one, mean what no label means: UTF-8, and windows-1252 for bytes that are not UTF-8, as in browsers.
     ///
     /// - Throws: `Problem.invalidBytes` only, for bytes that are no text in the charset that the label names.
     package static func text(from bytes: some Collection<UInt8>, label: String?) throws(Problem) -> String {
@@ -49,8 +49,9 @@ package enum TextDecoding {
     /// Decodes a body.
     ///
     /// A byte order mark takes precedence over the charset (RFC 3629 §6, RFC 2781 §3.2) and is not part of the text.
-    /// Without a charset the text is UTF-8, and bytes that are not UTF-8 are read as windows-1252, which never fails. The names of
-    /// ISO-8859-1 mean windows-1252 too, as in browsers (WHATWG Encoding §4.2): it has letters where the other has controls.
+    /// Without a charset the text is UTF-8, and bytes that are not UTF-8 are read as windows-1252, which never fails.
+    /// The names of ISO-8859-1 mean windows-1252 too, as in browsers (WHATWG Encoding §4.2): it has letters where the
+    /// other has controls.
     package static func string(from bytes: some Collection<UInt8>, charset: String?) throws(Problem) -> String {
         let result = bytes.withContiguousStorageIfAvailable { buffer in
             let span = unsafe Span(_unsafeElements: buffer)
@@ -176,16 +177,16 @@ extension String {
 
 /// Converts XML documents to UTF-8, so that checks of their bytes and the parser read the same text.
 ///
-/// The parser of the system knows encodings in which `<` is not a byte of its own, such as UTF-7 and EBCDIC. It never receives a
-/// declaration, so that it cannot choose another encoding than this conversion.
+/// The parser of the system knows encodings in which `<` is not a byte of its own, such as UTF-7 and EBCDIC. It never
+/// receives a declaration, so that it cannot choose another encoding than this conversion.
 package enum XMLEncoding {
     /// The number of bytes within which the declaration of a document ends.
     private static let longestDeclaration = 1_024
 
     /// Returns a document in UTF-8, without its declaration.
     ///
-    /// A byte order mark overrides the declaration. Without both, the document is UTF-8, or the form of UTF-16 or UTF-32 that the
-    /// zeros beside its first character show (XML 1.0, appendix F).
+    /// A byte order mark overrides the declaration. Without both, the document is UTF-8, or the form of UTF-16 or
+    /// UTF-32 that the zeros beside its first character show (XML 1.0, appendix F).
     ///
     /// - Throws: `.unknownCharset` for an encoding that the system does not have, and `.malformedDeclaration`.
     package static func utf8(_ document: Data) throws(TextDecoding.Problem) -> Data {
@@ -195,7 +196,8 @@ package enum XMLEncoding {
         return try withoutDeclaration(Data(TextDecoding.string(from: document, charset: charset).utf8))
     }
 
-    /// Returns a document in UTF-8 without its declaration. Keeps the line breaks, so that errors report the right line.
+    /// Returns a document in UTF-8 without its declaration. Keeps the line breaks, so that errors report the right
+    /// line.
     package static func withoutDeclaration(_ document: Data) throws(TextDecoding.Problem) -> Data {
         var (lines, rest) = ([UInt8](), document[...])
         if beginsWithDeclaration(document) {

@@ -42,8 +42,8 @@ public struct Cookie: Sendable, Hashable, Codable {
     /// Creates a cookie.
     ///
     /// - Parameters:
-    ///   - domain: The host. With `isHostOnly` false, the hosts below it receive the cookie, too. A store keeps the host
-    ///     in its canonical form, such as `xn--bcher-kva.example` for `bücher.example`.
+    ///   - domain: The host. With `isHostOnly` false, the hosts below it receive the cookie, too. A store keeps the
+    ///     host in its canonical form, such as `xn--bcher-kva.example` for `bücher.example`.
     ///   - expires: The date on which the cookie expires; nil for a cookie that is not written to a file.
     public init(
         name: String, value: String, domain: String, isHostOnly: Bool = true, path: String = "/",

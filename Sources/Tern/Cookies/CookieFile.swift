@@ -24,8 +24,7 @@ final class CookieFile: Sendable {
     }
 
     private struct State {
-        /// A Boolean value that indicates whether a write is scheduled that has not read the cookies yet. It will
-        /// contain all changes up to then.
+        /// Whether a write is scheduled that has not read the cookies yet. It will contain all changes up to then.
         var isScheduled = false
         /// The content of the file.
         var written: Data?

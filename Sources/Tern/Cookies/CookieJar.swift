@@ -187,7 +187,7 @@ package struct CookieJar: Sendable {
     /// cookies.
     ///
     /// - Parameters:
-    ///   - isCrossSite: A Boolean value that indicates whether a redirect from another site led to this request.
+    ///   - isCrossSite: Whether a redirect from another site led to this request.
     ///   - taken: The number of bytes of the field that the caller's own cookies use.
     package mutating func cookies(
         for target: Target, method: Request.Method, isCrossSite: Bool, now: Date, taken: Int = 0
@@ -218,8 +218,8 @@ package struct CookieJar: Sendable {
         return found.map(\.cookie)
     }
 
-    /// Removes cookies until the others, joined by `; `, fit. Keeps Secure cookies longest, then host-only ones, then the newest.
-    /// A server without TLS or another host of the domain cannot displace a cookie that is both.
+    /// Removes cookies until the others, joined by `; `, fit. Keeps Secure cookies longest, then host-only ones, then
+    /// the newest. A server without TLS or another host of the domain cannot displace a cookie that is both.
     private func removeCookies(from found: inout [Entry], room: Int) {
         var size = found.reduce(-2) { $0 + $1.cookie.wireCount + 2 }
         guard size > room else { return }

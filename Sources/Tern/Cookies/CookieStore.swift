@@ -47,8 +47,8 @@ public final class CookieStore: Sendable {
     /// process that is killed leaves a whole file. ``save()`` waits for that. One file belongs to one store.
     ///
     /// - Parameter opening: The treatment of a file that is damaged or empty. ``Opening/failingIfDamaged`` by default.
-    /// - Throws: `NetworkError` of kind `.fileSystem` when the file cannot be read, and when it was not written by a store, unless
-    ///   `opening` says otherwise.
+    /// - Throws: `NetworkError` of kind `.fileSystem` when the file cannot be read, and when it was not written by a
+    ///   store, unless `opening` says otherwise.
     public convenience init(file: URL, opening: Opening = .failingIfDamaged) throws(NetworkError) {
         try self.init(file: file.path, opening: opening, jar: CookieJar(), now: { Date() })
     }
@@ -57,8 +57,8 @@ public final class CookieStore: Sendable {
     public enum Opening: Sendable, Hashable {
         /// The file stays as it is, and opening it fails, at each start of the program.
         case failingIfDamaged
-        /// The file is renamed to its name with `.damaged` at the end, in the place of an earlier one, and the store is empty. Users
-        /// have to sign in again.
+        /// The file is renamed to its name with `.damaged` at the end, in the place of an earlier one, and the store is
+        /// empty. Users have to sign in again.
         case startingOverIfDamaged
     }
 
@@ -161,8 +161,8 @@ public final class CookieStore: Sendable {
         if case .refused(let refusal) = change({ $0.insertChecked(cookie, now: now) }) { throw refusal }
     }
 
-    /// Stores the cookie of a `Set-Cookie` field as if a response from a URL had it. An expired cookie removes the stored
-    /// one.
+    /// Stores the cookie of a `Set-Cookie` field as if a response from a URL had it. An expired cookie removes the
+    /// stored one.
     ///
     /// - Throws: `Cookie.Refusal` when a response from that URL could not set the cookie.
     public func store(_ field: String, for url: URL) throws(Cookie.Refusal) {
@@ -172,8 +172,8 @@ public final class CookieStore: Sendable {
         if case .refused(let refusal)? = store([field], from: target).first { throw refusal }
     }
 
-    /// Removes the cookies that satisfy a condition, and returns their number. The condition may use the store: a cookie that
-    /// changes meanwhile stays.
+    /// Removes the cookies that satisfy a condition, and returns their number. The condition may use the store: a
+    /// cookie that changes meanwhile stays.
     @discardableResult
     public func removeAll(where condition: (Cookie) -> Bool) -> Int {
         // Not under the lock, for which requests wait.

@@ -8,7 +8,7 @@ import Glibc
 /// it, and on Apple's systems, only domains of one label (`com`) count as suffixes, and a site is a host with
 /// the hosts below it.
 package struct PublicSuffixes: Sendable {
-    /// A Boolean value that indicates whether the whole list is available.
+    /// Whether the whole list is available.
     package let isComplete: Bool
     private let isSuffix: @Sendable (String) -> Bool
     private let registrable: @Sendable (String) -> String?

@@ -87,8 +87,8 @@ extension Session {
 }
 
 extension TaskRegistry {
-    /// Adds a task that the system kept, suspended until its events are wanted. Cancels a task whose URL cannot be read,
-    /// because nothing could use its result.
+    /// Adds a task that the system kept, suspended until its events are wanted. Cancels a task whose URL cannot be
+    /// read, because nothing could use its result.
     fileprivate nonisolated func restore(_ task: any SystemTask, over transport: BackgroundTransport) -> AnySessionTask?
     {
         guard let target = task.target else {

@@ -8,8 +8,9 @@ public import Foundation
 /// to the partial file that it names.
 ///
 /// Decoding checks every value, so that a file that someone else changed can neither add fields to a request nor name
-/// another file. A value that Tern would not produce fails with a `DecodingError`. The URL is that of the file: keep it where
-/// only this user can write, and compare ``url`` with the expected one before you give secrets in `headers` with it.
+/// another file. A value that Tern would not produce fails with a `DecodingError`. The URL is that of the file: keep it
+/// where only this user can write, and compare ``url`` with the expected one before you give secrets in `headers` with
+/// it.
 public struct ResumeData: Sendable, Hashable, Codable {
     /// The URL of the download, as it is sent.
     public let url: String
@@ -139,9 +140,9 @@ extension ResumeData: CustomStringConvertible, CustomReflectable {
 
 /// The types that describe how a response is written to a file.
 public enum Download {
-    /// Returns the destination of a finished file, or nil to leave the decision to others. Called once, off every actor,
-    /// after the status was accepted and the whole body was written to `temporaryURL`. If it throws, the task fails and
-    /// the file is removed.
+    /// Returns the destination of a finished file, or nil to leave the decision to others. Called once, off every
+    /// actor, after the status was accepted and the whole body was written to `temporaryURL`. If it throws, the task
+    /// fails and the file is removed.
     public typealias Destination =
         @Sendable (_ temporaryURL: URL, _ response: ResponseHead) throws -> URL?
 
@@ -179,10 +180,12 @@ public enum Download {
 
     /// The maximum number of bytes of a name in usual file systems.
     private static let longestName = 255
-    /// The maximum number of bytes of an extension that stays behind the number. A longer one counts as part of the name.
+    /// The maximum number of bytes of an extension that stays behind the number. A longer one counts as part of the
+    /// name.
     private static let longestExtension = 100
 
-    /// Returns `folder/name 2.ext` for `folder/name.ext`. A name that would become too long loses characters before the number.
+    /// Returns `folder/name 2.ext` for `folder/name.ext`. A name that would become too long loses characters before the
+    /// number.
     package static func numbered(_ path: String, _ number: Int) -> String {
         let name = FilePath.name(of: path)
         // A mark that follows the slash makes one character of both.

@@ -6,8 +6,8 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// Answers each exchange with a server, inside the loop that follows redirects and challenges. `TernHTTPCache` implements
-/// it. Without a cache, the cost is one comparison.
+/// Answers each exchange with a server, inside the loop that follows redirects and challenges. `TernHTTPCache`
+/// implements it. Without a cache, the cost is one comparison.
 package protocol ExchangeCache: Sendable {
     /// Returns the response to a request: a stored one, or that of the server.
     func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse
@@ -21,8 +21,8 @@ package struct NetworkExchange: Sendable {
     package var request: Request { prepared.request }
     package var target: Target { prepared.request.target }
     package var registry: TaskRegistry { prepared.registry }
-    /// The header fields as they are sent, except those for a proxy, and with a digest in place of an authorization that the
-    /// session adds.
+    /// The header fields as they are sent, except those for a proxy, and with a digest in place of an authorization
+    /// that the session adds.
     package let headers: Headers
     /// The cookies and the authorization that ``headers`` have, and with which the request is sent.
     private let sessionFields: SessionFields
@@ -36,11 +36,11 @@ package struct NetworkExchange: Sendable {
     }
     /// A digest of the request's own credentials; nil without any.
     package var credentials: String? { prepared.credentialDigest(with: sessionFields) }
-    /// A Boolean value that indicates whether the transport decompresses bodies itself, so that stored bytes have no coding.
+    /// Whether the transport decompresses bodies itself, so that stored bytes have no coding.
     package var deliversDecodedBodies: Bool { !registry.transport.leavesStreamsCompressed }
-    /// A Boolean value that indicates whether the body goes to memory as a whole.
+    /// Whether the body goes to memory as a whole.
     package var isCollected: Bool { prepared.delivery == .collected }
-    /// A Boolean value that indicates whether the request refreshes a stored response in the background.
+    /// Whether the request refreshes a stored response in the background.
     package var isRefresh: Bool { prepared.isRefresh }
 
     /// Creates the exchange of a request that is not going to be sent, to find out what the cache would do.
@@ -73,8 +73,9 @@ package struct NetworkExchange: Sendable {
         scope = other.scope
     }
 
-    /// The same exchange with the present cookies and authorization of the session, if they are those of another user; nil if they
-    /// are not. They change while a request waits, and a stored response belongs to those with whose fields it was sent.
+    /// The same exchange with the present cookies and authorization of the session, if they are those of another user;
+    /// nil if they are not. They change while a request waits, and a stored response belongs to those with whose fields
+    /// it was sent.
     package var ofAnotherUser: NetworkExchange? {
         guard !prepared.presentSessionFields.hasSameUser(as: sessionFields) else { return nil }
         return NetworkExchange(execution: execution, prepared: prepared)
@@ -84,8 +85,8 @@ package struct NetworkExchange: Sendable {
     ///
     /// - Parameters:
     ///   - fields: The fields of a condition, which replace the request's own.
-    ///   - onHead: Receives the head before the body of a response that is collected. Called on the transport's thread, so
-    ///     it must be fast; again for each attempt.
+    ///   - onHead: Receives the head before the body of a response that is collected. Called on the transport's thread,
+    ///     so it must be fast; again for each attempt.
     package func send(
         adding fields: Headers = [:], onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) async throws(NetworkError) -> IncomingResponse {
@@ -111,8 +112,8 @@ package struct NetworkExchange: Sendable {
         }
     }
 
-    /// Waits for another request. A cancellation of the task, and of the Swift task, calls `wake`, which must resume the
-    /// waiter.
+    /// Waits for another request. A cancellation of the task, and of the Swift task, calls `wake`, which must resume
+    /// the waiter.
     package func wait<Value: Sendable>(
         for waiter: Waiter<Value>, onCancel wake: @escaping @Sendable () -> Void
     ) async -> Value {
@@ -130,8 +131,8 @@ package struct NetworkExchange: Sendable {
         if !execution.record.setPauseAction(action) { action() }
     }
 
-    /// Registers the task with its session before a wait, so that `cancelAll` and `drained` find it. Otherwise, a task is
-    /// registered when its request is sent.
+    /// Registers the task with its session before a wait, so that `cancelAll` and `drained` find it. Otherwise, a task
+    /// is registered when its request is sent.
     package func register() { execution.record.register() }
 
     /// Sleeps on the clock of the session.
@@ -139,8 +140,8 @@ package struct NetworkExchange: Sendable {
         try await registry.clock.sleepWithoutDescriptor(for: duration)
     }
 
-    /// Lets the task of another exchange take part in this one, for whose response it waits: this one gets its priority if
-    /// that is higher, and the other one sees the progress of this one.
+    /// Lets the task of another exchange take part in this one, for whose response it waits: this one gets its priority
+    /// if that is higher, and the other one sees the progress of this one.
     ///
     /// - Returns: A function that ends the second.
     package func isJoined(by other: NetworkExchange) -> @Sendable () -> Void {
@@ -167,8 +168,8 @@ package struct NetworkExchange: Sendable {
         return NetworkExchange(self, prepared: prepared.limitingTotalTime(spent: timeouts.spent + time))
     }
 
-    /// Sends the request as a task of its own, through the cache, and reads a body that is stored to its end. Returns when
-    /// it has ended.
+    /// Sends the request as a task of its own, through the cache, and reads a body that is stored to its end. Returns
+    /// when it has ended.
     ///
     /// It has the choice `revalidate`. It follows no redirect, answers no challenge, and asks no interceptor.
     package func refresh() async {
@@ -220,15 +221,15 @@ package struct StoredBody: Sendable {
 package protocol BodyRecorder: Sendable {
     /// Receives the next bytes.
     func receive(_ chunks: [Data])
-    /// A Boolean value that indicates whether the body may still be stored.
+    /// Whether the body may still be stored.
     var isRecording: Bool { get }
     /// Called when the reader has read the last byte.
     func reachEnd()
     /// Receives the end of the response. Called at most once; not at all if the response is dropped before.
     ///
     /// - Parameters:
-    ///   - isWhole: A Boolean value that indicates whether the response arrived whole.
-    ///   - isDamaged: A Boolean value that indicates whether the bytes could not be decompressed.
-    ///   - isCancelled: A Boolean value that indicates whether the task was cancelled.
+    ///   - isWhole: Whether the response arrived whole.
+    ///   - isDamaged: Whether the bytes could not be decompressed.
+    ///   - isCancelled: Whether the task was cancelled.
     func finish(isWhole: Bool, isDamaged: Bool, isCancelled: Bool)
 }

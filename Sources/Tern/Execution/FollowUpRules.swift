@@ -87,7 +87,8 @@ struct FollowUpRules: Sendable {
         }
     }
 
-    /// Returns the answer to a challenge; nil if the credential was just refused, so that the challenge is the response.
+    /// Returns the answer to a challenge; nil if the credential was just refused, so that the challenge is the
+    /// response.
     ///
     /// - Throws: An error when the credential fits no offer or cannot be sent.
     mutating func answer(
@@ -167,7 +168,8 @@ struct RedirectRules: Sendable {
         } catch {
             return .fail(TransferFailure(.redirect, "the redirect from \(target) leads nowhere: \(error.reason)"))
         }
-        // The user information stays with its origin, because a Location rarely repeats it. One that has its own replaces it.
+        // The user information stays with its origin, because a Location rarely repeats it. One that has its own
+        // replaces it.
         let fragment = next.fragment ?? target.fragment
         let hasUser = next.user != nil || next.password != nil
         if next.origin == target.origin, !hasUser { next = Target(string: next.string, authority: target.authority) }

@@ -8,8 +8,8 @@ package import Foundation
 
 /// A response on its way to the task: the head, and either the whole body or the means to read it.
 package struct IncomingResponse: Sendable {
-    /// The request that was answered, and where the body comes from. One reference, because a response is copied at several
-    /// stages.
+    /// The request that was answered, and where the body comes from. One reference, because a response is copied at
+    /// several stages.
     private enum Origin {
         /// A response from the wire whose end has arrived: nothing is left to read.
         case whole(PreparedRequest)
@@ -55,11 +55,10 @@ package struct IncomingResponse: Sendable {
     package var head: ResponseHead
     /// The end of the response, with its body if that was collected; nil while a body is still to be read.
     var outcome: TransferOutcome?
-    /// A Boolean value that indicates whether the response is a redirect that is not followed. Its status is accepted
-    /// regardless of the validation.
+    /// Whether the response is a redirect that is not followed. Its status is accepted regardless of the validation.
     private(set) var isStoppedRedirect = false
-    /// The place of the body in the file of a continued download; nil for other responses, and for a body of any length that is
-    /// the whole file.
+    /// The place of the body in the file of a continued download; nil for other responses, and for a body of any length
+    /// that is the whole file.
     var filePlace: FilePlace?
     private var origin: Origin
 
@@ -135,9 +134,9 @@ package struct IncomingResponse: Sendable {
 
     /// The body as it was sent, if all of it has arrived; nil while it is still to be read, and after a failure.
     package var wholeBody: Data? { outcome.flatMap { $0.failure == nil ? $0.body : nil } }
-    /// A Boolean value that indicates whether the body is still to be read.
+    /// Whether the body is still to be read.
     package var isOpen: Bool { outcome == nil }
-    /// A Boolean value that indicates whether the body may be stored when it has been read.
+    /// Whether the body may be stored when it has been read.
     var isRecorded: Bool { recorder?.isRecording ?? false }
 
     /// Returns the response to another form of the request as the response to the request itself.
@@ -199,7 +198,7 @@ package struct IncomingResponse: Sendable {
 
     // MARK: The body
 
-    /// A Boolean value that indicates whether the body is decompressed while it is read.
+    /// Whether the body is decompressed while it is read.
     var isDecompressed: Bool { decoder != nil }
 
     /// Returns the next bytes of the body, about as many as wanted; nil at the end. `finalOutcome()` gives the reason
@@ -260,8 +259,8 @@ package struct IncomingResponse: Sendable {
     /// The number of bytes from which on a body is worth the system calls for a pipe.
     private static let leastPiped: Int64 = 1 << 20
 
-    /// Opens a pipe through which the caller moves the rest of the body. Returns nil if the bytes must pass through memory: they are
-    /// encrypted, decompressed, recorded or observed, or few.
+    /// Opens a pipe through which the caller moves the rest of the body. Returns nil if the bytes must pass through
+    /// memory: they are encrypted, decompressed, recorded or observed, or few.
     func openPipe(_ limits: BodyPipe.Limits = .usual) -> BodyPipe? {
         guard outcome == nil, let attempt, decoder == nil, recorder == nil, request.registry.observers.isEmpty,
             head.version == .http11, !request.request.target.isSecure, let length = head.contentLength,
@@ -272,8 +271,8 @@ package struct IncomingResponse: Sendable {
         return pipe
     }
 
-    /// Returns the next bytes of the body; nil at the end. If the socket is lent, the caller moves the bytes that follow, and gives
-    /// it back.
+    /// Returns the next bytes of the body; nil at the end. If the socket is lent, the caller moves the bytes that
+    /// follow, and gives it back.
     ///
     /// - Parameter pipe: The pipe that `openPipe(_:)` returned.
     func piece(_ pipe: BodyPipe?) async -> BodyPiece? {
@@ -341,8 +340,8 @@ package struct IncomingResponse: Sendable {
 
     // MARK: Responses that are not delivered
 
-    /// Returns the error of a refused response, with the start of its body: at most `errorBodyLimit` bytes, and what has
-    /// arrived after 5 seconds. A server that sends its body slowly cannot hold the error back longer.
+    /// Returns the error of a refused response, with the start of its body: at most `errorBodyLimit` bytes, and what
+    /// has arrived after 5 seconds. A server that sends its body slowly cannot hold the error back longer.
     func error(_ refusal: TransferFailure, readsBody: Bool = true) async -> NetworkError {
         if decoder == nil || !readsBody { return await refused(refusal, readsBody: readsBody) }
         // Decompression must not run on the loop.
@@ -481,7 +480,7 @@ private final class OwnBody: Sendable {
 
     /// Returns the next bytes; nil at the end, and when the task was cancelled.
     ///
-    /// - Parameter isCounted: A Boolean value that indicates whether the bytes count as progress.
+    /// - Parameter isCounted: Whether the bytes count as progress.
     func next(isCounted: Bool) -> Data? {
         if record?.isCancelled == true { return nil }
         let (chunk, completed) = rest.withLock { rest in
@@ -495,7 +494,7 @@ private final class OwnBody: Sendable {
         return chunk.startIndex == 0 ? chunk : Data(chunk)
     }
 
-    /// A Boolean value that indicates whether all bytes were read.
+    /// Whether all bytes were read.
     var isAtEnd: Bool { rest.withLock { $0.isEmpty } }
 
     /// Takes all bytes at once, for the outcome.

@@ -107,8 +107,8 @@ struct PreparedBody: Sendable {
         }
     }
 
-    /// Compresses bytes in memory at once, so that their length is known. A body that is read piece by piece is compressed
-    /// while it is sent.
+    /// Compresses bytes in memory at once, so that their length is known. A body that is read piece by piece is
+    /// compressed while it is sent.
     private mutating func compress(
         _ compression: Request.Body.Compression, of request: Request
     ) throws(NetworkError) {
@@ -215,8 +215,8 @@ final class BodyPump: Sendable {
     ) async -> Result<Headers, TransferFailure> {
         var sent: Int64 = 0
         var throttle = BodyThrottle(body.throttle)
-        // The chunk that completes the stated length waits for the end of the source. Otherwise, the server would answer
-        // before it is known whether the source produces more bytes.
+        // The chunk that completes the stated length waits for the end of the source. Otherwise, the server would
+        // answer before it is known whether the source produces more bytes.
         var last: Data?
         do {
             let (source, readCount) = try await body.openSource(pipe, wakeTransport)

@@ -13,7 +13,7 @@ extension PreparedRequest {
         return request.credentialOwner.map { .request($0) } ?? .session
     }
 
-    /// A Boolean value that indicates whether a proxy receives the request whole. A Unix socket replaces every proxy.
+    /// Whether a proxy receives the request whole. A Unix socket replaces every proxy.
     var isForwarded: Bool {
         // A connection for another protocol passes every proxy through a tunnel.
         if upgrade != nil { return false }
@@ -72,8 +72,8 @@ extension PreparedRequest {
         return DigestFunction.hash(Array(bytes), algorithm)
     }
 
-    /// Asks the credential provider for a credential to send before a challenge, and remembers it. The credential of the URL
-    /// goes before it.
+    /// Asks the credential provider for a credential to send before a challenge, and remembers it. The credential of
+    /// the URL goes before it.
     func prepareAuthorization() async throws(NetworkError) {
         guard let provider = request.credentials ?? registry.configuration.credentials,
             !headers.contains("Authorization"), Credential(of: request.target) == nil,

@@ -22,8 +22,7 @@ final class PreparedRequest: Sendable {
     let request: Request
     let registry: TaskRegistry
     let delivery: Delivery
-    /// A Boolean value that indicates whether the task has a handle. It can then be paused, and its head can be
-    /// requested before its end.
+    /// Whether the task has a handle. It can then be paused, and its head can be requested before its end.
     let hasHandle: Bool
     /// The content types that are accepted for the task's value.
     let acceptedTypes: AcceptedTypes
@@ -58,25 +57,23 @@ final class PreparedRequest: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether the request asks for an uncompressed body, because offsets count its
-    /// bytes.
+    /// Whether the request asks for an uncompressed body, because offsets count its bytes.
     private var requestsIdentity: Bool { extras?.requestsIdentity ?? false }
     /// The URLs of the redirects that led here, oldest first.
     var redirectedFrom: [Target] { extras?.redirectedFrom ?? [] }
     /// The answer to a challenge of this request; nil if a remembered authorization is sent, if any.
     var challengeAnswer: Authorization? { extras?.challengeAnswer }
-    /// A Boolean value that indicates whether the request answers a challenge. Known without a copy of the answer.
+    /// Whether the request answers a challenge. Known without a copy of the answer.
     var answersChallenge: Bool { extras.map { $0.challengeAnswer != nil } ?? false }
-    /// A Boolean value that indicates whether the request must not use a pooled connection, because one answered that it
-    /// does not serve the origin.
+    /// Whether the request must not use a pooled connection, because one answered that it does not serve the origin.
     private var needsNewConnection: Bool { extras?.needsNewConnection ?? false }
-    /// A Boolean value that indicates whether the request refreshes a stored response in the background.
+    /// Whether the request refreshes a stored response in the background.
     var isRefresh: Bool { extras?.isRefresh ?? false }
     /// The protocol that the request asks the server to switch to; nil for none.
     var upgrade: UpgradeOffer? { extras?.upgrade }
     /// The cookies and the authorization to send; nil for those that the session has when the request is sent.
     var sessionFields: SessionFields? { extras?.sessionFields }
-    /// A Boolean value that indicates whether the request asks for another protocol.
+    /// Whether the request asks for another protocol.
     var isUpgrade: Bool { extras.map { $0.upgrade != nil } ?? false }
 
     /// Checks a request.
@@ -160,8 +157,8 @@ final class PreparedRequest: Sendable {
         return requestsIdentity ? prepared.requestingIdentity() : prepared
     }
 
-    /// Checks a request that a policy sends in answer to a challenge. After a redirect its headers are complete, and the session's
-    /// are not added again: the redirect has removed what is not meant for the present origin.
+    /// Checks a request that a policy sends in answer to a challenge. After a redirect its headers are complete, and
+    /// the session's are not added again: the redirect has removed what is not meant for the present origin.
     func answeringChallenge(with other: Request) throws(NetworkError) -> PreparedRequest {
         if redirectedFrom.isEmpty { return try replacing(other) }
         if let problem = Self.problem(of: other, headers: other.headers, isChecked: false) {
@@ -259,14 +256,14 @@ final class PreparedRequest: Sendable {
         return registry.configuration.validation.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty)
     }
 
-    /// Returns whether the server of a response speaks the protocol that the request asks for: after 101 over HTTP/1, and after
-    /// a successful status over HTTP/2, where the request is an extended CONNECT (RFC 8441 §5).
+    /// Returns whether the server of a response speaks the protocol that the request asks for: after 101 over HTTP/1,
+    /// and after a successful status over HTTP/2, where the request is an extended CONNECT (RFC 8441 §5).
     func isSwitched(_ head: ResponseHead) -> Bool {
         guard isUpgrade else { return false }
         return head.version == .http2 ? 200..<300 ~= head.status : head.status == 101
     }
 
-    /// A Boolean value that indicates whether the caller has rules of its own for the status.
+    /// Whether the caller has rules of its own for the status.
     private var hasStatusRules: Bool { (request.validation ?? registry.configuration.validation).statuses != nil }
 
     /// Returns whether the validation accepts a status.
@@ -349,22 +346,21 @@ final class PreparedRequest: Sendable {
 
     // MARK: Hooks
 
-    /// A Boolean value that indicates whether the request has neither a body nor an object or code of the caller.
+    /// Whether the request has neither a body nor an object or code of the caller.
     var hasOnlyValues: Bool { request.body.isNone && !request.hasCallerObjects }
 
-    /// A Boolean value that indicates whether no code of the caller can run before the head of the final response. False also with a
-    /// body or a cache.
+    /// Whether no code of the caller can run before the head of the final response. False also with a body or a cache.
     var runsNoCallbacks: Bool { registry.isPlain && hasOnlyValues }
 
-    /// A Boolean value that indicates whether interceptors stand between the task and the wire.
+    /// Whether interceptors stand between the task and the wire.
     var hasInterceptors: Bool {
         registry.hasInterceptors || !(request.hasNoExtras || request.interceptors.isEmpty)
     }
 
-    /// A Boolean value that indicates whether a policy decides on the heads of responses.
+    /// Whether a policy decides on the heads of responses.
     private var hasPolicy: Bool { registry.hasPolicy || (!request.hasNoExtras && request.policy != nil) }
 
-    /// A Boolean value that indicates whether there can be policies.
+    /// Whether there can be policies.
     var mayHavePolicies: Bool { registry.hasPolicy || !request.hasNoExtras }
 
     /// The policies of the session and of the request; nil for none.
@@ -409,8 +405,8 @@ final class PreparedRequest: Sendable {
 
     // MARK: The wire
 
-    /// A Boolean value that indicates whether `makePlainWireRequest(priority:onNewConnection:)` returns the whole request: it has no
-    /// body, no cookies, no handle and no properties that few requests have.
+    /// Whether `makePlainWireRequest(priority:onNewConnection:)` returns the whole request: it has no body, no cookies,
+    /// no handle and no properties that few requests have.
     var isPlainOnWire: Bool {
         guard extras == nil, !hasHandle, request.hasNoExtras, request.body.isNone else { return false }
         return registry.configuration.unixSocketPath == nil && !registry.hasStoredCookies
@@ -461,8 +457,8 @@ final class PreparedRequest: Sendable {
         return wire
     }
 
-    /// Returns the reason why a request without a body, and with the headers and the limits of its session, cannot be sent;
-    /// nil if it can.
+    /// Returns the reason why a request without a body, and with the headers and the limits of its session, cannot be
+    /// sent; nil if it can.
     private static func problem(ofPlain method: Request.Method) -> String? {
         // GET first: two equal short strings are compared as integers.
         if method == .get { return nil }
@@ -524,12 +520,13 @@ extension PreparedRequest: CustomReflectable {
 }
 
 extension PreparedRequest {
-    /// The number of times that a request is sent at most which the server has not processed. Most often, it waits before it is
-    /// sent again, until a connection has room.
+    /// The number of times that a request is sent at most which the server has not processed. Most often, it waits
+    /// before it is sent again, until a connection has room.
     private static let maximumAttempts = 10
 
-    /// Returns whether the request can be sent again: once after a dead pooled connection if it is idempotent (RFC 9110 §9.2.2),
-    /// and after each time that the server stated that it has not processed it. Its body must be one that can be produced again.
+    /// Returns whether the request can be sent again: once after a dead pooled connection if it is idempotent (RFC 9110
+    /// §9.2.2), and after each time that the server stated that it has not processed it. Its body must be one that can
+    /// be produced again.
     func canBeSentAgain(after failure: TransferFailure, attempt: Int) -> Bool {
         guard request.body.isReplayable else { return false }
         if failure.wasNotProcessed { return attempt < Self.maximumAttempts }

@@ -1,5 +1,5 @@
-// The functions after a redirect, a challenge or a misdirected request. `FollowUpRules` decides. These functions ask the policies and the
-// credential provider, and create the request that follows.
+// The functions after a redirect, a challenge or a misdirected request. `FollowUpRules` decides. These functions ask
+// the policies and the credential provider, and create the request that follows.
 
 extension RequestExecution {
     /// Returns the request that follows a response; nil if the response is final.
@@ -200,8 +200,8 @@ extension RequestExecution {
         }
     }
 
-    /// Returns the credential of the proxy's own URL if it can answer a challenge with Digest; nil otherwise. Basic needs
-    /// no answer, because the transport has already sent it.
+    /// Returns the credential of the proxy's own URL if it can answer a challenge with Digest; nil otherwise. Basic
+    /// needs no answer, because the transport has already sent it.
     private func proxyCredential(
         for challenge: AuthenticationChallenge, _ request: PreparedRequest
     ) -> Credential? {

@@ -1,9 +1,10 @@
-/// The shortest way from call to value: one attempt of a request without hooks, body and cache, whose response is whole and
-/// needs no further step. It runs on the caller's actor, where it takes some microseconds. Whatever takes longer happens
-/// elsewhere: the value is decoded, and any other response continues on the general way, with the attempt that was made.
+/// The shortest way from call to value: one attempt of a request without hooks, body and cache, whose response is whole
+/// and needs no further step. It runs on the caller's actor, where it takes some microseconds. Whatever takes longer
+/// happens elsewhere: the value is decoded, and any other response continues on the general way, with the attempt that
+/// was made.
 ///
-/// The steps are synchronous and not inlined. Inlined, their variables take 8 KiB in the frame of the asynchronous function,
-/// which each waiting call holds.
+/// The steps are synchronous and not inlined. Inlined, their variables take 8 KiB in the frame of the asynchronous
+/// function, which each waiting call holds.
 extension RequestExecution {
     /// Registers a task, executes its plain request and ends it. Cancelling the Swift task cancels the transfer.
     @inline(__always)

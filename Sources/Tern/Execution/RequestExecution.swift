@@ -10,9 +10,10 @@ import Foundation
 ///
 /// The functions stand in the order in which they run. ``perform(_:)`` is the loop that sends the request and follows
 /// redirects and challenges. Everything runs in the task's own Swift task, or in the caller's for a call without a
-/// handle; never on an actor, and on the transport's loop only if the caller prefers its executor. Two exceptions save the
-/// way to another thread and back: the few steps of a call without hooks, body and cache, until its value is decoded
-/// (`plainResponse(to:decode:)`), and those of a stream without them, until its head has arrived (`startOnLoop()`).
+/// handle; never on an actor, and on the transport's loop only if the caller prefers its executor. Two exceptions save
+/// the way to another thread and back: the few steps of a call without hooks, body and cache, until its value is
+/// decoded (`plainResponse(to:decode:)`), and those of a stream without them, until its head has arrived
+/// (`startOnLoop()`).
 ///
 /// Functions on the plain path are inlined: each asynchronous call costs a frame and a look at the executor.
 struct RequestExecution: Sendable {
@@ -172,8 +173,8 @@ struct RequestExecution: Sendable {
         return error
     }
 
-    /// Writes the body of a response to a file, because a policy has made a download of it. Returns the response without a
-    /// body.
+    /// Writes the body of a response to a file, because a policy has made a download of it. Returns the response
+    /// without a body.
     private func download(
         _ response: IncomingResponse, to place: DownloadPlace
     ) async throws(NetworkError) -> IncomingResponse {
@@ -236,8 +237,8 @@ struct RequestExecution: Sendable {
         return try await followUp(response, to: first)
     }
 
-    /// Sends each request that a redirect or a challenge leads to, after the response to the first request. Returns the final
-    /// response.
+    /// Sends each request that a redirect or a challenge leads to, after the response to the first request. Returns the
+    /// final response.
     private func followUp(
         _ firstResponse: IncomingResponse, to first: PreparedRequest
     ) async throws(NetworkError) -> IncomingResponse {
@@ -304,7 +305,8 @@ struct RequestExecution: Sendable {
         return response
     }
 
-    /// Sends one request and returns its response: the whole of it if the transport collects the body, or else the head.
+    /// Sends one request and returns its response: the whole of it if the transport collects the body, or else the
+    /// head.
     ///
     /// - Parameter onHead: Receives the head before a body that is collected.
     @inline(__always)
@@ -346,8 +348,8 @@ struct RequestExecution: Sendable {
         return error
     }
 
-    /// Sends one request. A request that fails on a dead pooled connection, or that the server has not processed, is sent again
-    /// if that is safe.
+    /// Sends one request. A request that fails on a dead pooled connection, or that the server has not processed, is
+    /// sent again if that is safe.
     ///
     /// - Parameters:
     ///   - wireRequest: The same request with the fields for the wire. The response is that to `request`, so that these

@@ -1,15 +1,15 @@
 /// Makes the request for the rest of a download, and decides how to use its response (RFC 9110 §13.1.5, §14.4,
 /// §15.3.7). Pure. Resumed downloads, durable downloads, the transfer queue and the parts of images use it.
 ///
-/// The number of bytes that are here, the length of the whole, and the strong entity tag are facts. A response is appended only if
-/// it is certain to continue the same bytes: it begins where the file ends, it has the requested validator, and it is not encoded.
-/// A response that contradicts the facts is discarded, and the whole file is asked for once. The table of all responses is in
-/// `Documentation/Reference/ResumedDownloads.md`.
+/// The number of bytes that are here, the length of the whole, and the strong entity tag are facts. A response is
+/// appended only if it is certain to continue the same bytes: it begins where the file ends, it has the requested
+/// validator, and it is not encoded. A response that contradicts the facts is discarded, and the whole file is asked
+/// for once. The table of all responses is in `Documentation/Reference/ResumedDownloads.md`.
 package struct ResumedDownloadRules: Sendable, Equatable {
     /// The next step after a response to the request for the rest.
     package enum Decision: Sendable, Equatable {
-        /// Appends the body to the file, which is then right until position `end`. The whole file has `total` bytes. A server can
-        /// send less than it was asked for (RFC 9110 §15.3.7); the rest is then asked for next.
+        /// Appends the body to the file, which is then right until position `end`. The whole file has `total` bytes. A
+        /// server can send less than it was asked for (RFC 9110 §15.3.7); the rest is then asked for next.
         case append(until: Int64, total: Int64)
         /// Uses the response from its beginning: it is the whole file.
         case replace
@@ -40,11 +40,12 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     /// The number of times in a row that the server has refused the request for the rest.
     package let refusals: Int
 
-    /// The number of refusals in a row that leave the part alone. After them, a refused request for the rest is followed at once by
-    /// one for the whole file, so that a part can stand in nobody's way for ever. The requests follow each other at once, so that a
-    /// server that comes back costs no part.
+    /// The number of refusals in a row that leave the part alone. After them, a refused request for the rest is
+    /// followed at once by one for the whole file, so that a part can stand in nobody's way for ever. The requests
+    /// follow each other at once, so that a server that comes back costs no part.
     package static let mostRefusals = 3
-    /// The statuses that can be due to the fields of the request for the rest alone. It is followed by a request without them.
+    /// The statuses that can be due to the fields of the request for the rest alone. It is followed by a request
+    /// without them.
     private static let conditionStatuses: Set = [304, 400, 406, 412, 416, 417, 428, 431, 501]
 
     /// - Parameter entityTag: The strong entity tag of the bytes; nil for the validator if that is one.
@@ -70,8 +71,8 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     /// - Parameters:
     ///   - status: The status of the response.
     ///   - headers: The fields of the response.
-    ///   - isSameOrigin: A Boolean value that indicates whether the response comes from the origin that sent the
-    ///     beginning. A redirect can lead to another one.
+    ///   - isSameOrigin: Whether the response comes from the origin that sent the beginning. A redirect can lead to
+    ///     another one.
     package func decision(on status: Int, headers: Headers, isSameOrigin: Bool) -> Decision {
         switch status {
         case 206:
@@ -96,8 +97,8 @@ package struct ResumedDownloadRules: Sendable, Equatable {
         Self.conditionStatuses.contains(status) || refusals >= Self.mostRefusals ? .askForWhole : .refuse
     }
 
-    /// Decides on a 200. It is the whole file (RFC 9110 §15.3.1), but there are servers that send the rest with this status. The
-    /// length tells them apart.
+    /// Decides on a 200. It is the whole file (RFC 9110 §15.3.1), but there are servers that send the rest with this
+    /// status. The length tells them apart.
     private func decision(onWhole headers: Headers) -> Decision {
         let version = version(of: headers)
         if headers.contains("Content-Range") {
@@ -114,8 +115,8 @@ package struct ResumedDownloadRules: Sendable, Equatable {
         return (length ?? offset) >= offset ? .replace : .askForWhole
     }
 
-    /// Decides how to use a response to the request for the whole file that follows a response to the request for the rest. The
-    /// response has been accepted.
+    /// Decides how to use a response to the request for the whole file that follows a response to the request for the
+    /// rest. The response has been accepted.
     package func decision(onWholeFile status: Int, headers: Headers) -> WholeDecision {
         guard status == 200 || status == 203 else { return .fail }
         if let field = headers["Content-Range"], ContentRange(field)?.range?.lowerBound != 0 { return .fail }
@@ -132,7 +133,7 @@ package struct ResumedDownloadRules: Sendable, Equatable {
         let end: Int64
         /// The length of the whole file in bytes.
         let total: Int64
-        /// A Boolean value that indicates whether the response states this length.
+        /// Whether the response states this length.
         let statesTotal: Bool
     }
 
@@ -178,8 +179,8 @@ package struct ResumedDownloadRules: Sendable, Equatable {
         return values[0].hasSameBytes(as: "W/" + known) ? .unknown : .other
     }
 
-    /// Returns whether a 206 is a part of the same version. A server that ignores If-Range sends the rest of its current file. One
-    /// that supports it repeats an entity tag (RFC 9110 §15.3.7) but can leave out a date.
+    /// Returns whether a 206 is a part of the same version. A server that ignores If-Range sends the rest of its
+    /// current file. One that supports it repeats an entity tag (RFC 9110 §15.3.7) but can leave out a date.
     private func isPartOfVersion(_ headers: Headers, isSameOrigin: Bool) -> Bool {
         if validator.hasPrefix("\"") { return version(of: headers) == .same }
         // A date was sent, and the entity tag of the response still tells the version.
@@ -219,7 +220,7 @@ extension PartProblem {
             + (totalBytes.map { "\($0) bytes" } ?? "another length")
     }
 
-    /// A Boolean value that indicates whether the part is discarded.
+    /// Whether the part is discarded.
     package var discardsPart: Bool { self == .contradicted || self == .empty }
 }
 
@@ -228,16 +229,15 @@ extension NetworkError {
         .status, .contentType, .validation, .redirect, .tooManyRedirects, .redirectLoop, .malformedResponse,
     ]
 
-    /// A Boolean value that indicates whether a server has answered the request for the rest, and its answer is no use. A failure of
-    /// the network is none.
+    /// Whether a server has answered the request for the rest, and its answer is no use. A failure of the network is
+    /// none.
     package var refusesPart: Bool { Self.refusalKinds.contains(kind) && underlying as? PartProblem != .contradicted }
 
-    /// A Boolean value that indicates whether the part is discarded because of this error.
+    /// Whether the part is discarded because of this error.
     package var discardsPart: Bool { (underlying as? PartProblem)?.discardsPart ?? false }
 }
 
 extension ResponseHead {
-    /// A Boolean value that indicates whether the end of a message without a length is marked, so that a connection that breaks is
-    /// not taken for it.
+    /// Whether the end of a message without a length is marked, so that a connection that breaks is not taken for it.
     package var hasMarkedEnd: Bool { version == .http2 || headers.contains("Transfer-Encoding") }
 }

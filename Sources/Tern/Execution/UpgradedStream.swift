@@ -46,11 +46,11 @@ package struct UpgradeOffer: Sendable {
     }
 }
 
-/// An open connection that speaks another protocol after a 101 response, or a stream over HTTP/2 that does so after extended
-/// CONNECT (RFC 8441), as a task of its session.
+/// An open connection that speaks another protocol after a 101 response, or a stream over HTTP/2 that does so after
+/// extended CONNECT (RFC 8441), as a task of its session.
 ///
-/// Redirects, challenges, cookies, proxies, trust and time limits of the handshake are those of any request. The connection
-/// ends with `finish(_:)`, with the cancellation of the task, and when this object is released.
+/// Redirects, challenges, cookies, proxies, trust and time limits of the handshake are those of any request. The
+/// connection ends with `finish(_:)`, with the cancellation of the task, and when this object is released.
 package final class UpgradedStream: Sendable {
     package let head: ResponseHead
     /// The header fields of the request that the server accepted.
@@ -80,7 +80,7 @@ package final class UpgradedStream: Sendable {
         record.abandon()
     }
 
-    /// A Boolean value that indicates whether the connection is a stream of an HTTP/2 connection.
+    /// Whether the connection is a stream of an HTTP/2 connection.
     package var isMultiplexed: Bool { head.version == .http2 }
 
     /// The task of the connection.
@@ -98,10 +98,10 @@ package final class UpgradedStream: Sendable {
 
     /// Asks for the protocol of an offer, and returns the connection once the server has switched.
     ///
-    /// - Parameter check: Returns the reason why the response is not acceptable, from its head and the fields of the request
-    ///   that it answers; nil if it is acceptable.
-    /// - Throws: An error of kind `.status` for a response other than 101, with its body. Over HTTP/2, a status of 200 to 299
-    ///   takes its place.
+    /// - Parameter check: Returns the reason why the response is not acceptable, from its head and the fields of the
+    ///   request that it answers; nil if it is acceptable.
+    /// - Throws: An error of kind `.status` for a response other than 101, with its body. Over HTTP/2, a status of 200
+    ///   to 299 takes its place.
     package static func open(
         _ request: Request, offer: UpgradeOffer, in session: Session,
         check: @escaping @Sendable (ResponseHead, Headers) -> TransferFailure?
@@ -144,7 +144,8 @@ package final class UpgradedStream: Sendable {
         return try result.get()
     }
 
-    /// Returns the next bytes of the server; nil after the last ones, also when the connection failed. One reader at a time.
+    /// Returns the next bytes of the server; nil after the last ones, also when the connection failed. One reader at a
+    /// time.
     ///
     /// A server that has ended its direction can still read: the connection ends after the end of `pipe`.
     package func chunks() async -> [Data]? { await response.chunks() }
@@ -152,8 +153,9 @@ package final class UpgradedStream: Sendable {
     /// Lets the transport read the pipe again, which has said that it is starved.
     package func pipeIsReady() { record.registry.transport.control(transfer, .bodyReady) }
 
-    /// Ends this side's direction after the bytes so far, for an owner that lets go of the connection. The bytes that the server
-    /// sends meanwhile must be read, and dropped. The task is cancelled after `limit` if the connection has not ended by then.
+    /// Ends this side's direction after the bytes so far, for an owner that lets go of the connection. The bytes that
+    /// the server sends meanwhile must be read, and dropped. The task is cancelled after `limit` if the connection has
+    /// not ended by then.
     package func finishSending(within limit: Duration) {
         if pipe.end() { pipeIsReady() }
         let clock = clock
@@ -168,10 +170,10 @@ package final class UpgradedStream: Sendable {
     /// Ends the connection now, without the end of the task. `chunks()` then returns nil.
     package func disconnect() { record.cancelTransfer() }
 
-    /// A Boolean value that indicates whether the connection has ended, in both directions.
+    /// Whether the connection has ended, in both directions.
     package var hasEnded: Bool { transfer.hasEnded }
 
-    /// A Boolean value that indicates whether the task was cancelled.
+    /// Whether the task was cancelled.
     package var isCancelled: Bool { record.isCancelled }
 
     /// Calls `action` when the task is cancelled, and at once if it is cancelled already. Replaces an earlier action.

@@ -15,19 +15,21 @@ import Musl
 #endif
 #endif
 
-/// A pipe through which the system moves the body of a response from its socket to a file, so that no byte of it is copied through
-/// the memory of the process. It carries one body, and is closed with the last reference.
+/// A pipe through which the system moves the body of a response from its socket to a file, so that no byte of it is
+/// copied through the memory of the process. It carries one body, and is closed with the last reference.
 ///
-/// The transport lends the socket to the download whenever bytes have arrived. The download empties it on the thread of the files,
-/// because the event loop must not wait for a disk, and gives it back. The pipe is empty between.
+/// The transport lends the socket to the download whenever bytes have arrived. The download empties it on the thread of
+/// the files, because the event loop must not wait for a disk, and gives it back. The pipe is empty between.
 package final class BodyPipe: Sendable {
     /// The limits of a pipe, in bytes.
     package struct Limits: Sendable {
-        /// The size of the pipe. It is larger than `portion`, because each piece from a socket occupies a page, which it seldom fills.
+        /// The size of the pipe. It is larger than `portion`, because each piece from a socket occupies a page, which
+        /// it seldom fills.
         let capacity: Int
         /// The most bytes that are moved into the pipe at a time, and that a killed process loses.
         let portion: Int
-        /// The receive window of the socket, set when it is first lent; 0 to let the system derive it from the sizes of the reads.
+        /// The receive window of the socket, set when it is first lent; 0 to let the system derive it from the sizes of
+        /// the reads.
         let window: Int
 
         package init(capacity: Int, portion: Int, window: Int = 0) {
@@ -48,8 +50,8 @@ package final class BodyPipe: Sendable {
         package var failure: FileFailure?
         /// The error number with which the socket failed; 0 for none.
         var code: Int32 = 0
-        /// A Boolean value that indicates whether no more bytes can be moved: the connection has ended, or the system cannot move
-        /// bytes out of this socket. The transport reads on.
+        /// Whether no more bytes can be moved: the connection has ended, or the system cannot move bytes out of this
+        /// socket. The transport reads on.
         var cannotMoveMore = false
 
         package init(failure: FileFailure? = nil) { self.failure = failure }
@@ -59,7 +61,7 @@ package final class BodyPipe: Sendable {
         /// A descriptor of the socket, so that its number is not used again while the download has it; −1 for none.
         var socket: Int32 = -1
         var isInUse = false
-        /// A Boolean value that indicates whether the body has ended.
+        /// Whether the body has ended.
         var hasEnded = false
 
         /// Returns the descriptor to close: nobody uses it any more.
@@ -72,8 +74,8 @@ package final class BodyPipe: Sendable {
 
     /// The most bytes that are moved before the files of other downloads are served.
     private static let mostBytesPerTurn: Int64 = 4 << 20
-    /// The most pipes that are open at a time. Linux limits the memory of all pipes of a user to 64 MiB: beyond it, even the pipes
-    /// of other programs become small.
+    /// The most pipes that are open at a time. Linux limits the memory of all pipes of a user to 64 MiB: beyond it,
+    /// even the pipes of other programs become small.
     private static let mostOpen = 32
     private static let openCount = Atomic<Int>(0)
 
@@ -107,8 +109,8 @@ package final class BodyPipe: Sendable {
 
     // MARK: The transport's side
 
-    /// Duplicates the descriptor of the body's socket, so that its number stays in use while the download moves bytes. Returns false
-    /// if no descriptor is free.
+    /// Duplicates the descriptor of the body's socket, so that its number stays in use while the download moves bytes.
+    /// Returns false if no descriptor is free.
     func holdSocket(_ socket: Int32) -> Bool {
         if state.withLock({ $0.socket }) >= 0 { return true }
         let copy = Self.duplicate(socket)
@@ -120,8 +122,8 @@ package final class BodyPipe: Sendable {
     /// Pauses or resumes the moving of bytes.
     func setStopped(_ stopped: Bool) { isStopped.store(stopped, ordering: .relaxed) }
 
-    /// Releases the socket at the end of the attempt. If the download still uses it, the attempt was given up: the socket is shut
-    /// down, so that the peer sees the end at once.
+    /// Releases the socket at the end of the attempt. If the download still uses it, the attempt was given up: the
+    /// socket is shut down, so that the peer sees the end at once.
     func releaseSocket() {
         setStopped(true)
         let unused = state.withLock { state in
@@ -158,8 +160,8 @@ package final class BodyPipe: Sendable {
         return unsafe tern_open_pipe(&readEnd, &writeEnd, Int32(clamping: capacity)) ? (readEnd, writeEnd) : nil
     }
 
-    /// Enlarges the receive window of a socket. SO_RCVLOWAT makes Linux enlarge the buffer, and is then set back to 1. SO_RCVBUF would be
-    /// limited by `net.core.rmem_max`, and would end the automatic adjustment.
+    /// Enlarges the receive window of a socket. SO_RCVLOWAT makes Linux enlarge the buffer, and is then set back to 1.
+    /// SO_RCVBUF would be limited by `net.core.rmem_max`, and would end the automatic adjustment.
     private static func widen(_ socket: Int32, to count: Int) {
         for bytes in [Int32(clamping: count), 1] {
             _ = unsafe withUnsafePointer(to: bytes) { bytes in
@@ -207,8 +209,8 @@ package final class BodyPipe: Sendable {
         return moved
     }
 
-    /// Moves bytes that are in the pipe to the current position of a file. Returns false, and has moved none, if the system cannot
-    /// move bytes to that file.
+    /// Moves bytes that are in the pipe to the current position of a file. Returns false, and has moved none, if the
+    /// system cannot move bytes to that file.
     func empty(_ count: Int, to descriptor: Int32) throws(FileFailure) -> Bool {
         var rest = count
         while rest > 0 {

@@ -174,7 +174,8 @@ package actor FileStore {
     func makeFolders(_ path: String) throws(FileFailure) { try system.makeFolders(path) }
 
     /// Refuses a destination that is not a regular file, or a link to something else: a rename would replace a device,
-    /// or a pipe that others have open. Refuses a name that is too long. A destination that cannot be examined is left to the move.
+    /// or a pipe that others have open. Refuses a name that is too long. A destination that cannot be examined is left
+    /// to the move.
     package func checkPlace(_ destination: String) throws(FileFailure) {
         do {
             _ = try system.length(of: destination)
@@ -222,8 +223,8 @@ package actor FileStore {
         }
     }
 
-    /// Gives a file the permissions of the file that it replaces, so that replacing does not let more users read it. Without such a
-    /// file, gives it those of a new file.
+    /// Gives a file the permissions of the file that it replaces, so that replacing does not let more users read it.
+    /// Without such a file, gives it those of a new file.
     private func setPermissions(of descriptor: Int32, for destination: String, _ options: Download.Options) {
         if options.existing == .overwrite, PosixFileSystem.copyPermissions(from: destination, to: descriptor) { return }
         system.setPermissions(of: descriptor, false, folder: FilePath.folder(of: destination))

@@ -21,8 +21,8 @@ package protocol FileSystem: Sendable {
     func readInMemory(
         _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
     ) -> Int?
-    /// Returns the number of bytes from `offset` on that are in memory: `count`, or 0 if that is not sure. Called on the
-    /// transport's loop.
+    /// Returns the number of bytes from `offset` on that are in memory: `count`, or 0 if that is not sure. Called on
+    /// the transport's loop.
     func countInMemory(_ descriptor: Int32, at offset: Int64, count: Int) -> Int
     /// Cuts the file at `length`, where writing continues.
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure)

@@ -19,7 +19,7 @@ package final class OrphanSweeper: Sendable {
 
     private struct State {
         var schedule = SweepSchedule()
-        /// A Boolean value that indicates whether a sweep of the temporary folder is scheduled.
+        /// Whether a sweep of the temporary folder is scheduled.
         var isQueued = false
     }
 

@@ -87,8 +87,8 @@ package struct PosixFileSystem: FileSystem {
         }
     }
 
-    /// Gives a file the permissions of the regular file at a path, and its owner those to read and write. Returns false if there is
-    /// none.
+    /// Gives a file the permissions of the regular file at a path, and its owner those to read and write. Returns false
+    /// if there is none.
     package static func copyPermissions(from path: String, to descriptor: Int32) -> Bool {
         var information = stat()
         guard unsafe lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return false }
@@ -154,11 +154,11 @@ package struct PosixFileSystem: FileSystem {
         return Int64(information.st_size)
     }
 
-    /// Reserves disk space for the first bytes of a file without changing its length. Does nothing where the system or the file system cannot do
-    /// so. Returns 0 or the error number.
+    /// Reserves disk space for the first bytes of a file without changing its length. Does nothing where the system or
+    /// the file system cannot do so. Returns 0 or the error number.
     ///
-    /// Does not use posix_fallocate(3), which changes the length step by step and, where the file system cannot reserve space, writes to
-    /// each block.
+    /// Does not use posix_fallocate(3), which changes the length step by step and, where the file system cannot reserve
+    /// space, writes to each block.
     package static func reserveSpace(_ length: Int64, for descriptor: Int32) -> Int32 {
         #if os(Linux)
         let code = tern_reserve_space(descriptor, length)

@@ -27,7 +27,7 @@ package struct TemporaryName: Sendable, Equatable {
     private static let stemLength = 160
 
     package let text: String
-    /// A Boolean value that indicates whether the file can be continued and outlives its download.
+    /// Whether the file can be continued and outlives its download.
     package let isPartial: Bool
     /// The repeated part of the destination's name; nil in the temporary folder.
     private let stem: String?

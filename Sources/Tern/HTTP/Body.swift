@@ -52,7 +52,8 @@ extension Request {
                 contentType: "application/json")
         }
 
-        /// Creates a body from a literal whose members have different types, as in `.json(["id": 1, "tags": ["a", nil]])`.
+        /// Creates a body from a literal whose members have different types, as in `.json(["id": 1, "tags": ["a",
+        /// nil]])`.
         public static func json(_ value: JSONValue) -> Body {
             Body(
                 content: .encoded(format: "JSON") { try $0.json.encode(value) },
@@ -78,24 +79,25 @@ extension Request {
             Body(content: .stream(BodySequence(length: length) { ChunkSource(chunks) }), contentType: contentType)
         }
 
-        /// Creates a body from a sequence of chunks, with fields that follow the last one (trailers, RFC 9110 §6.5). Use
-        /// it for values that are known only at the end, such as a digest of the body.
+        /// Creates a body from a sequence of chunks, with fields that follow the last one (trailers, RFC 9110 §6.5).
+        /// Use it for values that are known only at the end, such as a digest of the body.
         ///
         /// ```swift
         /// let body = Request.Body.stream(chunks, trailers: { ["Content-Digest": await digest.field] })
         /// ```
         ///
-        /// The body is always sent chunked (RFC 9112 §7.1) or over HTTP/2: a request with a Content-Length is refused with
-        /// `.invalidRequest` before anything is sent. Tern adds no `Trailer` field; set it if the server wants the names in
-        /// advance (RFC 9110 §6.6.2). URLSession cannot send trailers, and refuses the request with `.unsupported`.
+        /// The body is always sent chunked (RFC 9112 §7.1) or over HTTP/2: a request with a Content-Length is refused
+        /// with `.invalidRequest` before anything is sent. Tern adds no `Trailer` field; set it if the server wants the
+        /// names in advance (RFC 9110 §6.6.2). URLSession cannot send trailers, and refuses the request with
+        /// `.unsupported`.
         ///
         /// - Parameters:
         ///   - chunks: The sequence. It is read like that of ``stream(_:length:contentType:)``.
         ///   - contentType: The Content-Type to send if the request has none.
         ///   - trailers: Returns the fields. Called at most once, off the caller's actor, after the sequence has ended.
-        ///     Cancelling the request cancels it. An error that it throws fails the task with `.requestBody`. A field that no
-        ///     trailer can be, because it frames, routes, authenticates or changes the request or describes its body,
-        ///     fails it with `.invalidRequest`. In both cases, the server receives no complete request.
+        ///     Cancelling the request cancels it. An error that it throws fails the task with `.requestBody`. A field
+        ///     that no trailer can be, because it frames, routes, authenticates or changes the request or describes its
+        ///     body, fails it with `.invalidRequest`. In both cases, the server receives no complete request.
         public static func stream<Chunks: AsyncSequence & Sendable>(
             _ chunks: Chunks, contentType: String? = "application/octet-stream",
             trailers: @escaping @Sendable () async throws -> Headers
@@ -124,7 +126,7 @@ extension Request {
             if case .data(let data) = content, transformation == nil { data } else { nil }
         }
 
-        /// A Boolean value that indicates whether the body comes from a sequence of the caller.
+        /// Whether the body comes from a sequence of the caller.
         var isSequence: Bool {
             switch content {
             case .none, .data, .encoded, .file: false
@@ -142,7 +144,7 @@ extension Request {
             return Body(content: .stream(released), contentType: contentType)
         }
 
-        /// A Boolean value that indicates whether fields follow the body.
+        /// Whether fields follow the body.
         var hasTrailers: Bool {
             if case .stream(let sequence) = content { sequence.trailers != nil } else { false }
         }
@@ -153,7 +155,8 @@ extension Request {
     }
 }
 
-/// A sequence of the caller as the body of a request. A class, because few bodies have one and requests are copied often.
+/// A sequence of the caller as the body of a request. A class, because few bodies have one and requests are copied
+/// often.
 final class BodySequence: Sendable {
     /// The exact number of bytes; nil if it is not known.
     let length: Int64?

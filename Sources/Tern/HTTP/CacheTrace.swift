@@ -24,11 +24,11 @@ public struct CacheTrace: Sendable, Hashable {
     public let reason: String
     /// The reason in words.
     public let explanation: String
-    /// The result of storing the response, such as `stored`, `no-store` or `no-validator-and-no-lifetime`; `arriving` until
-    /// the body is stored or given up; nil if no response came from the server.
+    /// The result of storing the response, such as `stored`, `no-store` or `no-validator-and-no-lifetime`; `arriving`
+    /// until the body is stored or given up; nil if no response came from the server.
     public let storing: String?
-    /// A Boolean value that indicates whether the response is in the store. It becomes true when the body has arrived and
-    /// is stored.
+    /// A Boolean value that indicates whether the response is in the store. It becomes true when the body has arrived
+    /// and is stored.
     public let isStored: Bool
     /// A Boolean value that indicates whether the request waited for an equal one and shares its response.
     public let isShared: Bool
@@ -57,8 +57,8 @@ public struct CacheTrace: Sendable, Hashable {
     /// The value of `storing` until the body has arrived and is stored or given up.
     package static let isArriving = "arriving"
 
-    /// A Boolean value that indicates whether a stored response answered without the server's confirmation. The request can
-    /// have been sent before, and failed.
+    /// A Boolean value that indicates whether a stored response answered without the server's confirmation. The request
+    /// can have been sent before, and failed.
     public var isHit: Bool { source == .stored || source == .stale }
 }
 
@@ -83,8 +83,8 @@ package protocol CacheTraceSource: AnyObject, Sendable {
 }
 
 extension Request {
-    /// The choice of a request between stored responses and the network, for sessions with a cache. Without a cache, only
-    /// ``onlyStored`` has an effect: the request fails.
+    /// The choice of a request between stored responses and the network, for sessions with a cache. Without a cache,
+    /// only ``onlyStored`` has an effect: the request fails.
     public enum CacheChoice: String, Sendable, Hashable, CaseIterable {
         /// Follows the rules of RFC 9111: a fresh stored response, or else the network. The default.
         case useProtocol

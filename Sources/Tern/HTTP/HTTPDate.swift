@@ -52,8 +52,9 @@ package enum HTTPDate {
         return date(year: year, month: month, day: day, seconds: (hour, minute, second))
     }
 
-    /// Returns the form to send: `Sun, 06 Nov 1994 08:49:37 GMT`. Its year has four digits. An earlier date than those of
-    /// the year 1 becomes the first date of that year, a later one than those of 9999 the last, and NaN that of 1970.
+    /// Returns the form to send: `Sun, 06 Nov 1994 08:49:37 GMT`. Its year has four digits. An earlier date than those
+    /// of the year 1 becomes the first date of that year, a later one than those of 9999 the last, and NaN that of
+    /// 1970.
     package static func text(from date: Date) -> String {
         let exact = date.timeIntervalSince1970.rounded(.down)
         let seconds = exact.isNaN ? 0 : Int64(min(max(exact, -62_135_596_800), 253_402_300_799))

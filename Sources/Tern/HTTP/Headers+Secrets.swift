@@ -2,8 +2,8 @@ extension Headers {
     /// Returns whether the value of a header is a secret, judged by its name. Such a value appears in no description,
     /// error, log or recording, helps to tell users apart in caches, and does not follow a redirect to another origin.
     ///
-    /// A name that contains one of the marks, or has one of the words, is secret, unless it is one of the exceptions. An
-    /// unknown header is therefore more likely to be hidden than shown.
+    /// A name that contains one of the marks, or has one of the words, is secret, unless it is one of the exceptions.
+    /// An unknown header is therefore more likely to be hidden than shown.
     package static func isSecret(_ name: String) -> Bool {
         let bytes = name.utf8.map(\.asciiLowercased)
         guard secretMarks.contains(where: { bytes.containsSubsequence($0) }) || hasSecretWord(bytes) else {
@@ -55,8 +55,8 @@ extension [UInt8] {
 
 extension Headers.Field {
     /// A Boolean value that indicates whether the value is a secret, judged by the name: `Authorization`, `Cookie`,
-    /// `X-API-Key` and similar. Tern shows such a value in no description, error, log or recording, and never sends it to
-    /// another origin with a redirect. An unknown name is more likely to be taken for a secret than not.
+    /// `X-API-Key` and similar. Tern shows such a value in no description, error, log or recording, and never sends it
+    /// to another origin with a redirect. An unknown name is more likely to be taken for a secret than not.
     public var isSecret: Bool { Headers.isSecret(name) }
 
     /// The value in the form for descriptions and logs: without secrets, without control characters, and of limited
@@ -67,7 +67,8 @@ extension Headers.Field {
         case "location", "content-location", "referer", "origin":
             return Target.redact(value)
         case "link":
-            // In `<url>; rel=next`, the URLs are in brackets. By scalars: a bracket followed by a combining mark is one character.
+            // In `<url>; rel=next`, the URLs are in brackets. By scalars: a bracket followed by a combining mark is one
+            // character.
             let parts = value.unicodeScalars.split(separator: "<", omittingEmptySubsequences: false)
             return parts.enumerated().map { index, part in
                 guard index > 0, let end = part.firstIndex(of: ">") else { return String(part).printable(limit: 400) }

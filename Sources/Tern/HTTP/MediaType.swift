@@ -39,8 +39,7 @@ package struct MediaType: Sendable, Hashable {
         return name.isEmpty ? nil : name
     }
 
-    /// A Boolean value that indicates whether the body is JSON: `application/json`, `text/json`, or a subtype with the
-    /// suffix `+json` (RFC 6839).
+    /// Whether the body is JSON: `application/json`, `text/json`, or a subtype with the suffix `+json` (RFC 6839).
     package var isJSON: Bool {
         subtype == "json" && (type == "application" || type == "text") || subtype.hasSuffix("+json")
     }
@@ -97,7 +96,7 @@ struct ParameterScanner {
 
     init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// A Boolean value that indicates whether the text begins with a parameter, without a leading value.
+    /// Whether the text begins with a parameter, without a leading value.
     var startsWithParameter: Bool {
         bytes.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: "\"") }.contains(UInt8(ascii: "="))
     }

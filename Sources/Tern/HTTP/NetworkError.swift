@@ -40,8 +40,8 @@ public struct NetworkError: Error, Sendable {
     /// printable.
     private static let reasonLimit = 4_096
 
-    // Nothing that makes an error is inlined: an asynchronous function would keep room for its fields in its frame, which lasts
-    // as long as the call.
+    // Nothing that makes an error is inlined: an asynchronous function would keep room for its fields in its frame,
+    // which lasts as long as the call.
     @inline(never)
     package init(
         _ kind: Kind, method: Request.Method? = nil, target: Target? = nil, reason: String, body: Data = Data(),
@@ -90,7 +90,8 @@ public struct NetworkError: Error, Sendable {
         }
     }
 
-    /// Returns the error for another request that has the same end. The task follows with `identified(task:session:label:)`.
+    /// Returns the error for another request that has the same end. The task follows with
+    /// `identified(task:session:label:)`.
     @inline(never)
     func shared(with request: Request) -> NetworkError { with { $0.label = request.label } }
 
@@ -134,7 +135,7 @@ public struct NetworkError: Error, Sendable {
     /// The coding of the session; nil for an error without one.
     var coding: JSONCoding? { storage.fields.coding }
 
-    /// A Boolean value that indicates whether an interceptor, a policy or a credential provider failed.
+    /// Whether an interceptor, a policy or a credential provider failed.
     var isThrownByHooks: Bool { kind == .interceptor || kind == .policy || kind == .authentication }
 
     /// Returns this error as a cancellation. After a task was cancelled, the cancellation is the cause of any error

@@ -35,8 +35,8 @@ extension Request {
 
     /// Creates a request of a client. `clientHeaders` records which of the headers the client added.
     ///
-    /// The memberwise initializer builds the value in its place. Any other one makes a copy at its end, with a count for each
-    /// reference.
+    /// The memberwise initializer builds the value in its place. Any other one makes a copy at its end, with a count
+    /// for each reference.
     @inline(__always)
     init(_ method: Method, _ target: Target, headers: Headers, body: Body, clientHeaders: Extras?) {
         self.init(
@@ -81,9 +81,9 @@ extension Request {
 extension Request {
     /// The position of a request among those that wait for a connection.
     ///
-    /// Over HTTP/2, the engine for Linux also tells the server the priority, unless it is `.normal` or the request has a
-    /// `Priority` field: `u=0` for `.veryHigh`, `u=1` for `.high`, `u=5` for `.low` and `u=7` for `.veryLow` (RFC 9218). A
-    /// server that supports RFC 9218 is told changes, too.
+    /// Over HTTP/2, the engine for Linux also tells the server the priority, unless it is `.normal` or the request has
+    /// a `Priority` field: `u=0` for `.veryHigh`, `u=1` for `.high`, `u=5` for `.low` and `u=7` for `.veryLow` (RFC
+    /// 9218). A server that supports RFC 9218 is told changes, too.
     public enum Priority: Int, Sendable, Hashable, Comparable, CaseIterable {
         /// After all others.
         case veryLow
@@ -118,7 +118,7 @@ extension Request {
             var isLive = false
             var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)?
             var isRetriedByCaller = false
-            /// A Boolean value that indicates whether a server has moved the request to another origin, now or earlier (`move(to:)`).
+            /// Whether a server has moved the request to another origin, now or earlier (`move(to:)`).
             var hasLeftOrigin = false
             var bufferLimit: Int?
             var chunkLimit: Int?
@@ -138,7 +138,7 @@ extension Request {
         }
 
         fileprivate let fields: Fields
-        /// A Boolean value that indicates whether `clientHeaders` is the only field that is set.
+        /// Whether `clientHeaders` is the only field that is set.
         fileprivate let hasClientHeadersOnly: Bool
 
         fileprivate init(_ fields: Fields) {
@@ -173,8 +173,8 @@ extension Request {
         extras = Extras(fields)
     }
 
-    /// The same request without the functions that are called during an attempt. One who keeps the error of a request can be
-    /// captured by them, and both would live for ever.
+    /// The same request without the functions that are called during an attempt. One who keeps the error of a request
+    /// can be captured by them, and both would live for ever.
     var withoutCallbacks: Request {
         guard let fields = extras?.fields, fields.onQueueChange != nil || fields.onInterimResponse != nil else {
             return self
@@ -184,8 +184,8 @@ extension Request {
         return request
     }
 
-    /// A Boolean value that indicates whether the request can hold an object or run code of the caller: interceptors, policies,
-    /// providers, cookie stores and functions. Also true for any validation or trust policy of its own, which are not looked into.
+    /// Whether the request can hold an object or run code of the caller: interceptors, policies, providers, cookie
+    /// stores and functions. Also true for any validation or trust policy of its own, which are not looked into.
     var hasCallerObjects: Bool {
         if hasNoExtras { return false }
         guard let fields = extras?.fields else { return false }
@@ -194,7 +194,7 @@ extension Request {
             || fields.credentials != nil || fields.cookies != nil
     }
 
-    /// A Boolean value that indicates whether the request has only a method, URL, headers, body and priority.
+    /// Whether the request has only a method, URL, headers, body and priority.
     var hasNoExtras: Bool { extras?.hasClientHeadersOnly ?? true }
 
     /// The time limits of this request. ``Timeouts/inherited`` by default: those of the session. A single limit can be
@@ -221,15 +221,16 @@ extension Request {
         set { change { $0.maximumBodySize = newValue } }
     }
 
-    /// A Boolean value that indicates whether the body waits until the server agrees to receive it (`Expect: 100-continue`,
-    /// RFC 9110 §10.1.1). False by default. Use it for a large body that the server may refuse. Has no effect without a
-    /// body, and with an empty one.
+    /// A Boolean value that indicates whether the body waits until the server agrees to receive it (`Expect:
+    /// 100-continue`, RFC 9110 §10.1.1). False by default. Use it for a large body that the server may refuse. Has no
+    /// effect without a body, and with an empty one.
     ///
-    /// The head is sent first. The body follows when the server answers 100 (Continue), when the head of a final response
-    /// with a status below 300 arrives, or after `Timeouts.expectContinue` (1 second by default). If the server answers
-    /// with a status of 300 or more before, such as 401 or 413, the body is not sent, and an HTTP/1 connection is closed
-    /// (RFC 9112 §9.3); over HTTP/2 only the stream ends. A paused or cancelled task sends no body. A 417 (Expectation Failed) is not delivered if the body can be sent again: the request is sent
-    /// once more, without the expectation (RFC 9110 §15.5.18).
+    /// The head is sent first. The body follows when the server answers 100 (Continue), when the head of a final
+    /// response with a status below 300 arrives, or after `Timeouts.expectContinue` (1 second by default). If the
+    /// server answers with a status of 300 or more before, such as 401 or 413, the body is not sent, and an HTTP/1
+    /// connection is closed (RFC 9112 §9.3); over HTTP/2 only the stream ends. A paused or cancelled task sends no
+    /// body. A 417 (Expectation Failed) is not delivered if the body can be sent again: the request is sent once more,
+    /// without the expectation (RFC 9110 §15.5.18).
     ///
     /// An `Expect: 100-continue` field among the headers has the same effect. Any other expectation is refused with
     /// `.invalidRequest`.
@@ -238,8 +239,8 @@ extension Request {
         set { change { $0.expectsContinue = newValue } }
     }
 
-    /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for that of the session. A redirect
-    /// to another origin is refused with `.redirect`.
+    /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for that of the session.
+    /// A redirect to another origin is refused with `.redirect`.
     public var unixSocketPath: String? {
         get { extras?.fields.unixSocketPath }
         set { change { $0.unixSocketPath = newValue } }
@@ -270,53 +271,53 @@ extension Request {
         set { change { $0.cache = newValue } }
     }
 
-    /// A Boolean value that indicates whether the response is a stream without an end: the limits on the whole size of a
-    /// compressed body do not apply, and over HTTP/1 its connection does not count for `maximumConnectionsPerHost`.
+    /// Whether the response is a stream without an end: the limits on the whole size of a compressed body do not apply,
+    /// and over HTTP/1 its connection does not count for `maximumConnectionsPerHost`.
     package var isLive: Bool {
         get { extras?.fields.isLive ?? false }
         set { change { $0.isLive = newValue } }
     }
 
-    /// Called when the request begins to wait for a connection that becomes free, and when that ends. It can run on the event
-    /// loop, and must not block.
+    /// Called when the request begins to wait for a connection that becomes free, and when that ends. It can run on the
+    /// event loop, and must not block.
     package var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)? {
         get { extras?.fields.onQueueChange }
         set { change { $0.onQueueChange = newValue } }
     }
 
-    /// A Boolean value that indicates whether the caller sends the request again by itself after a failure, so that
-    /// `RetryInterceptor` does not.
+    /// Whether the caller sends the request again by itself after a failure, so that `RetryInterceptor` does not.
     package var isRetriedByCaller: Bool {
         get { extras?.fields.isRetriedByCaller ?? false }
         set { change { $0.isRetriedByCaller = newValue } }
     }
 
-    /// A Boolean value that indicates whether a server has moved the request to another origin, now or earlier (`move(to:)`).
+    /// Whether a server has moved the request to another origin, now or earlier (`move(to:)`).
     var hasLeftOrigin: Bool { extras?.fields.hasLeftOrigin ?? false }
 
-    /// The number of bytes of a streamed response that may wait for the reader before the connection is read no further;
-    /// nil for 1 MiB. For a reader that must not lose more when its process is killed.
+    /// The number of bytes of a streamed response that may wait for the reader before the connection is read no
+    /// further; nil for 1 MiB. For a reader that must not lose more when its process is killed.
     package var bufferLimit: Int? {
         get { extras?.fields.bufferLimit }
         set { change { $0.bufferLimit = newValue } }
     }
 
-    /// The largest number of bytes of a streamed response that are read at once and delivered as one chunk, at most 256 KiB; nil for
-    /// half of the buffer's limit. With a chunk that is being read, up to `bufferLimit + chunkLimit - 1` bytes wait for the reader.
+    /// The largest number of bytes of a streamed response that are read at once and delivered as one chunk, at most 256
+    /// KiB; nil for half of the buffer's limit. With a chunk that is being read, up to `bufferLimit + chunkLimit - 1`
+    /// bytes wait for the reader.
     package var chunkLimit: Int? {
         get { extras?.fields.chunkLimit }
         set { change { $0.chunkLimit = newValue } }
     }
 
-    /// A function that receives each interim response to the request, as `SessionObserver.didReceive(interim:of:)` does; nil for
-    /// none.
+    /// A function that receives each interim response to the request, as `SessionObserver.didReceive(interim:of:)`
+    /// does; nil for none.
     package var onInterimResponse: (@Sendable (ResponseHead) -> Void)? {
         get { extras?.fields.onInterimResponse }
         set { change { $0.onInterimResponse = newValue } }
     }
 
-    /// A Boolean value that indicates whether the request has a connection of its own while it runs, and thus speaks HTTP/1 to
-    /// a server that it reaches by TLS. A session for HTTP/2 without TLS shares its connection nevertheless.
+    /// Whether the request has a connection of its own while it runs, and thus speaks HTTP/1 to a server that it
+    /// reaches by TLS. A session for HTTP/2 without TLS shares its connection nevertheless.
     package var avoidsHTTP2: Bool {
         get { extras?.fields.avoidsHTTP2 ?? false }
         set { change { $0.avoidsHTTP2 = newValue } }
@@ -335,8 +336,8 @@ extension Request {
     }
 
     /// The trust policy of this request, in place of the session's policy for the host; nil for that one. The
-    /// connection is not shared with requests of another policy. The policy does not apply to another origin that a redirect
-    /// leads to, and applies again if a redirect leads back.
+    /// connection is not shared with requests of another policy. The policy does not apply to another origin that a
+    /// redirect leads to, and applies again if a redirect leads back.
     public var trust: TrustPolicy? {
         get { extras?.fields.trust }
         set { change { $0.trust = newValue } }
@@ -360,8 +361,8 @@ extension Request {
         if policy != nil || trust != nil { trust = policy }
     }
 
-    /// Changes the target to a URL that a server or a closure of the caller returned. Another origin does not receive what is
-    /// meant for the present one, as after a redirect: secrets, the client's own fields, and the trust policy.
+    /// Changes the target to a URL that a server or a closure of the caller returned. Another origin does not receive
+    /// what is meant for the present one, as after a redirect: secrets, the client's own fields, and the trust policy.
     ///
     /// - Throws: An error of kind `.redirect` if the origin changes and the request has a Unix socket of its own.
     package mutating func move(to other: Target) throws(NetworkError) {
@@ -495,8 +496,7 @@ extension Request {
         /// §9.2.2): the safe methods, PUT and DELETE.
         public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
 
-        /// A Boolean value that indicates whether the name is a token (RFC 9110 §9.1), so that a request line can
-        /// contain it.
+        /// Whether the name is a token (RFC 9110 §9.1), so that a request line can contain it.
         package var isValidToken: Bool {
             // Most methods, at the cost of one comparison of numbers.
             rawValue == "GET" || !rawValue.isEmpty && rawValue.consists(of: .token)

@@ -16,8 +16,8 @@ public struct Response<Value: Sendable>: Sendable {
     public let value: Value
     /// The status, header fields and URL.
     public let head: ResponseHead
-    /// The fields after a chunked body or an HTTP/2 stream (RFC 9110 §6.5), without those that frame or route a message.
-    /// Empty without any, for a download, and with URLSession.
+    /// The fields after a chunked body or an HTTP/2 stream (RFC 9110 §6.5), without those that frame or route a
+    /// message. Empty without any, for a download, and with URLSession.
     public var trailers: Headers { outcome.trailers }
     /// The times and numbers of bytes. For a stored response, the numbers of sent and received bytes are 0.
     public var metrics: TaskMetrics { outcome.metrics }
@@ -25,8 +25,8 @@ public struct Response<Value: Sendable>: Sendable {
     private let outcome: TransferOutcome
     /// The record of how the session's cache handled the response; nil for a session without a cache.
     public var cacheTrace: CacheTrace? { head.cacheTrace }
-    /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`); otherwise
-    /// nil.
+    /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`);
+    /// otherwise nil.
     public var file: URL? { head.file }
 
     /// Creates a response from the end of its exchange, which keeps its body only if the value is that body
@@ -66,8 +66,8 @@ public struct ResponseHead: Sendable {
         let maySetCookies: Bool
         /// nil for most heads.
         let additions: Additions?
-        /// The content once it is parsed, empty before. A class, because most heads are never parsed and are released by
-        /// one count.
+        /// The content once it is parsed, empty before. A class, because most heads are never parsed and are released
+        /// by one count.
         private let parsed = AtomicLazyReference<Parsed>()
 
         init(_ target: Target, _ bytes: [UInt8], maySetCookies: Bool) {
@@ -173,8 +173,8 @@ public struct ResponseHead: Sendable {
         return head
     }
 
-    /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`); otherwise
-    /// nil.
+    /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`);
+    /// otherwise nil.
     public var file: URL? { shared.additions?.file }
 
     /// Returns the head of a response whose body was written to a file.
@@ -190,7 +190,7 @@ public struct ResponseHead: Sendable {
             ? headers.values(for: "Set-Cookie").map { Array($0.utf8) }
             : ResponseHeadParser.rawValues(of: "Set-Cookie", in: shared.bytes)
     }
-    /// A Boolean value that indicates whether there can be a `Set-Cookie` field, known without parsing.
+    /// Whether there can be a `Set-Cookie` field, known without parsing.
     package var maySetCookies: Bool { shared.maySetCookies }
     /// The header fields in order. A name can have several values.
     public var headers: Headers { shared.content.headers }
@@ -203,8 +203,8 @@ public struct ResponseHead: Sendable {
     /// 9110 §10.2.2). It is never sent; nil without one.
     public var fragment: String? { target.fragment }
 
-    /// The type of the body by `Content-Type`; nil without that field, and for a value that is no type. Most typed calls read
-    /// no other field.
+    /// The type of the body by `Content-Type`; nil without that field, and for a value that is no type. Most typed
+    /// calls read no other field.
     package var mediaType: MediaType? { shared.value(of: "Content-Type").flatMap { MediaType($0) } }
 
     /// A name for a file with the body: from Content-Disposition (RFC 6266), otherwise the last component of the URL's
@@ -224,9 +224,9 @@ public struct ResponseHead: Sendable {
 
     /// The codings that the session removes from the body; empty if it delivers the body as it came.
     ///
-    /// A value that is no content coding, such as the name of a charset, says nothing about the bytes: servers send such
-    /// values, and the body is delivered as it came. A registered coding that cannot be decoded is an error instead,
-    /// because the bytes are encoded for certain.
+    /// A value that is no content coding, such as the name of a charset, says nothing about the bytes: servers send
+    /// such values, and the body is delivered as it came. A registered coding that cannot be decoded is an error
+    /// instead, because the bytes are encoded for certain.
     package var removableCodings: [String] {
         let codings = contentCodings
         return codings.allSatisfy { Self.registeredCodings.contains($0) } ? codings : []

@@ -242,9 +242,9 @@ extension ResponseHeadParser {
         return String(validating: cleaned, as: UTF8.self) ?? TextDecoding.latin1(cleaned.span)
     }
 
-    /// Returns the bytes as a reference to a URL (RFC 9110 §10.2.2). In bytes that are not UTF-8, the host is decoded by
-    /// itself, and every other byte outside ASCII is percent-encoded. Bytes of the host that are not UTF-8 become U+FFFD,
-    /// which no host can have.
+    /// Returns the bytes as a reference to a URL (RFC 9110 §10.2.2). In bytes that are not UTF-8, the host is decoded
+    /// by itself, and every other byte outside ASCII is percent-encoded. Bytes of the host that are not UTF-8 become
+    /// U+FFFD, which no host can have.
     static func reference(_ bytes: Span<UInt8>, _ range: Range<Int>) -> String {
         let isASCII = range.allSatisfy { bytes[$0] < 0x80 }
         if isASCII { return text(bytes, range) }

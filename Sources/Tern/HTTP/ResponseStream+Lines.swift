@@ -126,8 +126,7 @@ struct LineSplitter {
     private var start = 0
     /// The position up to which the search has come.
     private var seen = 0
-    /// A Boolean value that indicates whether the next line, even if it is incomplete, exceeds the limit. No line
-    /// follows it.
+    /// Whether the next line, even if it is incomplete, exceeds the limit. No line follows it.
     private(set) var isTooLong = false
 
     init(limit: Int = .max) { self.limit = limit }

@@ -13,8 +13,9 @@ public import Foundation
 /// contains the start of the body.
 ///
 /// The transfer ends with its last byte, with an error, with the cancellation of a Swift task that reads, with
-/// `task.cancel()`, and when the stream and its readers are released. After a cancellation, and after the time limit `total`, a reader
-/// receives the error next: what has arrived and was not read is dropped. Before any other error, it receives all that has arrived.
+/// `task.cancel()`, and when the stream and its readers are released. After a cancellation, and after the time limit
+/// `total`, a reader receives the error next: what has arrived and was not read is dropped. Before any other error, it
+/// receives all that has arrived.
 public struct ResponseStream: Sendable {
     let source: StreamSource
 
@@ -30,8 +31,8 @@ public struct ResponseStream: Sendable {
         }
     }
 
-    /// The fields after the body (RFC 9110 §6.5): the trailers of a chunked body, or of a response over HTTP/2. Empty if the
-    /// server sent none.
+    /// The fields after the body (RFC 9110 §6.5): the trailers of a chunked body, or of a response over HTTP/2. Empty
+    /// if the server sent none.
     ///
     /// ```swift
     /// for try await chunk in stream.chunks { hash.update(chunk) }
@@ -66,21 +67,21 @@ public struct ResponseStream: Sendable {
     /// The maximum number of bytes of a line, and of every other part of the body that is collected in memory.
     package var lineLimit: Int { source.lineLimit }
 
-    /// Returns the chunks that have arrived, at least one; nil at the end. Runs on the caller's actor, so that a reader that
-    /// writes them there needs one wake-up. Cancelling the reading Swift task ends the transfer.
+    /// Returns the chunks that have arrived, at least one; nil at the end. Runs on the caller's actor, so that a reader
+    /// that writes them there needs one wake-up. Cancelling the reading Swift task ends the transfer.
     package func nextChunks(isolation: isolated (any Actor)? = #isolation) async throws(NetworkError) -> [Data]? {
         try await source.nextPiece(nil, isolation: isolation)?.chunks
     }
 
-    /// Opens a pipe through which the caller moves the rest of the body. Returns nil if the bytes must pass through memory, and
-    /// before the head has arrived.
+    /// Opens a pipe through which the caller moves the rest of the body. Returns nil if the bytes must pass through
+    /// memory, and before the head has arrived.
     package func openPipe(_ limits: BodyPipe.Limits) -> BodyPipe? {
         // `try?`: the reader receives the error.
         try? source.opened.resultNow?.get().openPipe(limits)
     }
 
-    /// Returns the next bytes, like `nextChunks()`. If the socket is lent, the caller moves the bytes that follow through the pipe
-    /// that `openPipe(_:)` returned, and gives it back.
+    /// Returns the next bytes, like `nextChunks()`. If the socket is lent, the caller moves the bytes that follow
+    /// through the pipe that `openPipe(_:)` returned, and gives it back.
     package func nextPiece(
         _ pipe: BodyPipe?, isolation: isolated (any Actor)? = #isolation
     ) async throws(NetworkError) -> BodyPiece? {
@@ -93,9 +94,9 @@ public struct ResponseStream: Sendable {
         try? source.opened.resultNow?.get().giveSocketBack(moved)
     }
 
-    /// Returns whether the elements of the body that have arrived and were not delivered are dropped, because the stream was cancelled
-    /// or has reached its limit `total`. The next read of the body then throws. Called by a reader before each element, or now and then:
-    /// a slow reader of many small elements would go on for minutes.
+    /// Returns whether the elements of the body that have arrived and were not delivered are dropped, because the
+    /// stream was cancelled or has reached its limit `total`. The next read of the body then throws. Called by a reader
+    /// before each element, or now and then: a slow reader of many small elements would go on for minutes.
     package func dropsUnread() -> Bool { source.dropsUnread() }
 
     /// The configuration of the stream's session.
@@ -160,7 +161,7 @@ final class StreamSource: Sendable {
         var isUnderWay = false
         /// The chunks that have arrived and were not read. The next one is last.
         var unread: [Data] = []
-        /// A Boolean value that indicates whether a part of the body was dropped, so that its end is an error.
+        /// Whether a part of the body was dropped, so that its end is an error.
         var hasDropped = false
         /// The end of the transfer with its trailers, once a reader received it. Later readers receive the same.
         var end: Result<Headers, NetworkError>?
@@ -234,8 +235,7 @@ final class StreamSource: Sendable {
         return try end.get()
     }
 
-    /// A Boolean value that indicates whether the reader or the task was cancelled, or `Timeouts.total` is over, before the end of the
-    /// body was read.
+    /// Whether the reader or the task was cancelled, or `Timeouts.total` is over, before the end of the body was read.
     private var isInterrupted: Bool {
         if Task.isCancelled { record.cancel() }
         if record.isCancelled { return true }
@@ -315,8 +315,8 @@ final class StreamSource: Sendable {
     @concurrent
     private func read() async -> Result<BodyPiece?, NetworkError> { await readHere(nil, dropsUnread: true) }
 
-    /// - Parameter mayDrop: A Boolean value that indicates whether the bytes of a stream that was interrupted are dropped. A reader that
-    ///   stores them for a later request takes them.
+    /// - Parameter mayDrop: Whether the bytes of a stream that was interrupted are dropped. A reader that stores them
+    ///   for a later request takes them.
     private func readHere(
         _ pipe: BodyPipe?, dropsUnread mayDrop: Bool = false
     ) async -> Result<BodyPiece?, NetworkError> {

@@ -48,7 +48,7 @@ public struct ResponseValidation: Sendable {
     ///
     /// - Parameters:
     ///   - acceptedTypes: The types that fit the requested value.
-    ///   - isEmpty: A Boolean value that indicates whether there is no body.
+    ///   - isEmpty: Whether there is no body.
     func refusal(of head: ResponseHead, acceptedTypes: AcceptedTypes, isEmpty: Bool) -> TransferFailure? {
         if !accepts(head.status) {
             let inner = typeRefusal(of: head, acceptedTypes, isEmpty: isEmpty)

@@ -4,8 +4,8 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// The wait that a server asks for with `Retry-After` (RFC 9110 §10.2.3). Everything that waits for a server reads the field here:
-/// retries, event streams, WebSockets, durable transfers and refreshes of the HTTP cache.
+/// The wait that a server asks for with `Retry-After` (RFC 9110 §10.2.3). Everything that waits for a server reads the
+/// field here: retries, event streams, WebSockets, durable transfers and refreshes of the HTTP cache.
 package enum RetryAfter: Sendable, Hashable {
     /// Wait at least this long. A date that has passed, and a number of zero, ask for no wait.
     case delay(Duration)
@@ -30,8 +30,8 @@ package enum RetryAfter: Sendable, Hashable {
         }
     }
 
-    /// Returns the wait that a response asks for; nil without the field, and for an invalid one. Of several fields, the first
-    /// counts.
+    /// Returns the wait that a response asks for; nil without the field, and for an invalid one. Of several fields, the
+    /// first counts.
     package static func delay(in headers: Headers, now: Date) -> Duration? {
         guard let value = headers["Retry-After"], case .delay(let delay) = RetryAfter(value, now: now) else {
             return nil

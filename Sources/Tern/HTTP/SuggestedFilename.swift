@@ -20,10 +20,10 @@ package enum SuggestedFilename {
     ///
     /// Separators of all systems (`/`, `\`, `:`) and the other characters that Windows refuses become `_`. Control
     /// characters and characters that reverse the writing direction (a disguised `gpj.exe`) are removed. Dots and
-    /// spaces at both ends, and dashes and tildes at the start, are removed: no `..`, no hidden file, no command-line option, no
-    /// home folder (`~name`). Accents at the start are removed as well, because they would join the separator before the name. A
-    /// name that Windows reserves for a device (`CON`, `nul.txt`), or that Tern uses for temporary files, gets a `_`
-    /// before it. A name that is too long is cut before its extension.
+    /// spaces at both ends, and dashes and tildes at the start, are removed: no `..`, no hidden file, no command-line
+    /// option, no home folder (`~name`). Accents at the start are removed as well, because they would join the
+    /// separator before the name. A name that Windows reserves for a device (`CON`, `nul.txt`), or that Tern uses for
+    /// temporary files, gets a `_` before it. A name that is too long is cut before its extension.
     package static func sanitize(_ proposed: String) -> String? {
         var name = String.UnicodeScalarView()
         for scalar in proposed.unicodeScalars {
@@ -93,9 +93,9 @@ package enum SuggestedFilename {
         return String(stem + suffix)
     }
 
-    /// Returns the file names of the field, the best one first. `filename*` takes precedence over `filename` (RFC 6266 §4.3) if
-    /// it can be decoded. A damaged one is ignored if there is another name, and otherwise gives what can be read of it (RFC
-    /// 8187 §3.2.1). Of several parameters of one name, the first counts.
+    /// Returns the file names of the field, the best one first. `filename*` takes precedence over `filename` (RFC 6266
+    /// §4.3) if it can be decoded. A damaged one is ignored if there is another name, and otherwise gives what can be
+    /// read of it (RFC 8187 §3.2.1). Of several parameters of one name, the first counts.
     private static func filenames(in contentDisposition: String) -> [String] {
         var scanner = ParameterScanner(contentDisposition)
         // Servers often omit the disposition and begin with `filename=`.
@@ -134,7 +134,8 @@ package enum SuggestedFilename {
         }
     }
 
-    /// Returns the text of a damaged value: in UTF-8, without its charset and language, and without bytes that are no text.
+    /// Returns the text of a damaged value: in UTF-8, without its charset and language, and without bytes that are no
+    /// text.
     private static func readablePart(of value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         // Without quotes, it is a plain value under the wrong name.

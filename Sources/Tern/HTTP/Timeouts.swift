@@ -18,23 +18,24 @@ public struct Timeouts: Sendable, Hashable {
     public var idle: Duration? { didSet { stated.insert(.idle) } }
     /// The time from the task's start to the last byte of the body, including the wait for a connection, redirects and
     /// challenges, and to the decoded value if the call returns one. Decoding of JSON ends then; another decoder is not
-    /// interrupted, and a value that comes too late is not returned. A retry starts with the whole limit again. nil, the default,
-    /// means no limit: the time that a response takes depends on its size, and one limit for all responses would end downloads
-    /// that make progress.
+    /// interrupted, and a value that comes too late is not returned. A retry starts with the whole limit again. nil,
+    /// the default, means no limit: the time that a response takes depends on its size, and one limit for all responses
+    /// would end downloads that make progress.
     ///
     /// Set a limit when the size is known. 60 seconds are enough for most API calls. Without a limit, a server that
-    /// sends one byte every 59 seconds can keep a task alive indefinitely. The reader of a streamed body receives the error at its
-    /// next read, and what it has not read is dropped.
+    /// sends one byte every 59 seconds can keep a task alive indefinitely. The reader of a streamed body receives the
+    /// error at its next read, and what it has not read is dropped.
     public var total: Duration? { didSet { stated.insert(.total) } }
-    /// The time for which the body of a request with ``Request/expectsContinue`` waits for the server's agreement, from the
-    /// moment at which a connection carries the request. `.zero` sends the body at once. A pause does not stop this time. Then
-    /// the body is sent, because a server need not answer (RFC 9110 §10.1.1). 1 second by default. This time counts for `idle`
-    /// and `total`, and reaching the limit is no error. URLSession has a limit of its own.
+    /// The time for which the body of a request with ``Request/expectsContinue`` waits for the server's agreement, from
+    /// the moment at which a connection carries the request. `.zero` sends the body at once. A pause does not stop this
+    /// time. Then the body is sent, because a server need not answer (RFC 9110 §10.1.1). 1 second by default. This time
+    /// counts for `idle` and `total`, and reaching the limit is no error. URLSession has a limit of its own.
     public var expectContinue: Duration { didSet { stated.insert(.expectContinue) } }
     /// The time for which a request waits for a connection, because those to its host are in use and
-    /// `maximumConnectionsPerHost` or `maximumConnections` allows no more. It ends before anything is sent, with an error of kind
-    /// `.queueTimedOut`. nil by default: the request waits until one is free, at most for `total`; it ends after 30 seconds
-    /// while streams that last long, such as event streams, hold all connections that it could get. Applies to Linux only.
+    /// `maximumConnectionsPerHost` or `maximumConnections` allows no more. It ends before anything is sent, with an
+    /// error of kind `.queueTimedOut`. nil by default: the request waits until one is free, at most for `total`; it
+    /// ends after 30 seconds while streams that last long, such as event streams, hold all connections that it could
+    /// get. Applies to Linux only.
     public var queue: Duration? { didSet { stated.insert(.queue) } }
     /// The part of `total` that redirects and challenges before this attempt have used.
     package var spent = Duration.zero
@@ -51,8 +52,8 @@ public struct Timeouts: Sendable, Hashable {
         static let all: Limits = [.connect, .idle, .total, .expectContinue, .queue]
     }
 
-    /// The limits of the session. A limit that is set replaces that of the session; one that is read before is the default of
-    /// this type.
+    /// The limits of the session. A limit that is set replaces that of the session; one that is read before is the
+    /// default of this type.
     public static var inherited: Timeouts {
         var timeouts = Timeouts()
         timeouts.stated = []
@@ -109,8 +110,8 @@ public struct Timeouts: Sendable, Hashable {
 }
 
 extension Timeouts: CustomStringConvertible, CustomReflectable {
-    /// The limits with their units, such as `connect 15.0 seconds, idle 60.0 seconds, no total limit`. Those of the session
-    /// are left out.
+    /// The limits with their units, such as `connect 15.0 seconds, idle 60.0 seconds, no total limit`. Those of the
+    /// session are left out.
     public var description: String {
         let limits = [
             (Limits.connect, "connect", connect), (.idle, "idle", idle), (.total, "total", total),

@@ -8,14 +8,14 @@ import TernConcurrency
 /// configuration.interceptors = [tokens]
 /// ```
 ///
-/// A ``CredentialProvider`` answers the challenge of a 401 or 407 instead, with Digest, Basic or Bearer, and the session
-/// remembers the answer. This interceptor surrounds the request: it needs no challenge, can write any field, and acts
-/// on the error of the final response. If it sets `Authorization`, the session leaves a 401 to it.
+/// A ``CredentialProvider`` answers the challenge of a 401 or 407 instead, with Digest, Basic or Bearer, and the
+/// session remembers the answer. This interceptor surrounds the request: it needs no challenge, can write any field,
+/// and acts on the error of the final response. If it sets `Authorization`, the session leaves a 401 to it.
 ///
 /// Requests that `Authenticator.refresh` makes are sent without the interceptor. A failed refresh fails the requests
 /// that waited for it with an error of kind `.authentication`, or, if the refresh could not reach its server or got no
-/// answer, with an error of that kind, such as `.connectionRefused`. A request that is cancelled while it waits ends at once,
-/// and the refresh continues for the others.
+/// answer, with an error of that kind, such as `.connectionRefused`. A request that is cancelled while it waits ends at
+/// once, and the refresh continues for the others.
 public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor {
     private typealias VersionedCredential = CredentialState<Scheme.Credential>.VersionedCredential
     /// The end of a refresh, for the requests that waited for it.
@@ -38,10 +38,10 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
     /// - Parameters:
     ///   - scheme: The use and renewal of credentials.
     ///   - credential: The first credential; nil to fetch one before the first request.
-    ///   - origins: The origins that receive the credential. A request to another one is sent without it. With a text that is no
-    ///     URL, every request fails with an error of kind `.invalidRequest`. `.all`, the default, is
-    ///     right only if no URL of a request comes from a server. In any case, the credential does not follow a server to another
-    ///     origin: after a redirect, and in a durable transfer that the server moves.
+    ///   - origins: The origins that receive the credential. A request to another one is sent without it. With a text
+    ///     that is no URL, every request fails with an error of kind `.invalidRequest`. `.all`, the default, is right
+    ///     only if no URL of a request comes from a server. In any case, the credential does not follow a server to
+    ///     another origin: after a redirect, and in a durable transfer that the server moves.
     ///   - refreshLimit: The number of refreshes within `refreshWindow` beyond which requests fail. 5 by default.
     ///   - refreshWindow: The time in which refreshes are counted. 30 seconds by default.
     public init(
@@ -55,11 +55,11 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
             Shared(state: CredentialState(credential, limit: max(1, refreshLimit), window: refreshWindow)))
     }
 
-    /// The current credential. Setting it, for example after a login or logout, counts as a renewal: the result of a refresh that
-    /// runs at that time is dropped.
+    /// The current credential. Setting it, for example after a login or logout, counts as a renewal: the result of a
+    /// refresh that runs at that time is dropped.
     ///
-    /// A request that is refused after that is sent once more with the new credential. Cancel the requests of one user, for
-    /// example with `session.cancelAll()`, before you set the credential of another.
+    /// A request that is refused after that is sent once more with the new credential. Cancel the requests of one user,
+    /// for example with `session.cancelAll()`, before you set the credential of another.
     public var credential: Scheme.Credential? {
         get { shared.withLock { $0.state.current?.credential } }
         set { shared.withLock { $0.state.replace(newValue) } }
@@ -274,8 +274,8 @@ struct CredentialState<Credential: Sendable>: Sendable {
         return .refresh(current?.credential)
     }
 
-    /// Ends the refresh with its credential. Returns nil, and drops it, if another one was set meanwhile: it can be that of
-    /// another user.
+    /// Ends the refresh with its credential. Returns nil, and drops it, if another one was set meanwhile: it can be
+    /// that of another user.
     mutating func renewed(_ credential: Credential) -> VersionedCredential? {
         guard endRefresh() else { return nil }
         generation += 1
@@ -284,8 +284,8 @@ struct CredentialState<Credential: Sendable>: Sendable {
         return versioned
     }
 
-    /// Ends the refresh, and keeps the old credential. The next request tries again. Returns false if another credential was set
-    /// meanwhile, so that the failure says nothing about it.
+    /// Ends the refresh, and keeps the old credential. The next request tries again. Returns false if another
+    /// credential was set meanwhile, so that the failure says nothing about it.
     @discardableResult
     mutating func refreshFailed() -> Bool { endRefresh() }
 

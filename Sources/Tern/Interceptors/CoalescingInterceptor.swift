@@ -9,19 +9,19 @@ import TernConcurrency
 /// ```
 ///
 /// - Only GET, HEAD, OPTIONS and TRACE without a body are shared, and only if the response is collected in memory.
-///   Downloads, streams, and requests with interceptors, a policy, a validation, redirects, credentials or cookies of their own
-///   are never shared.
+///   Downloads, streams, and requests with interceptors, a policy, a validation, redirects, credentials or cookies of
+///   their own are never shared.
 /// - Requests never share a response if they differ in `Authorization`, `Cookie` or another header that holds a secret,
-///   those included that the session adds, or in the user information of their URLs, in `cache` or in `timeouts`, or if they
-///   belong to different sessions. Place an interceptor that adds credentials before this one: fields that are added later
-///   do not keep requests apart.
-/// - Each task keeps its own cancellation, time limit, label and pause. Cancelling one task ends that task only, and the
-///   request goes on as long as another waits for it, also if the task that sent it is cancelled or paused. The total time
-///   limit of a waiting task counts from its own beginning. If the request fails because of the limit of the task that sent
-///   it, one of the others sends it again, with the time that it has left.
+///   those included that the session adds, or in the user information of their URLs, in `cache` or in `timeouts`, or if
+///   they belong to different sessions. Place an interceptor that adds credentials before this one: fields that are
+///   added later do not keep requests apart.
+/// - Each task keeps its own cancellation, time limit, label and pause. Cancelling one task ends that task only, and
+///   the request goes on as long as another waits for it, also if the task that sent it is cancelled or paused. The
+///   total time limit of a waiting task counts from its own beginning. If the request fails because of the limit of the
+///   task that sent it, one of the others sends it again, with the time that it has left.
 /// - Any other failure is shared like a response.
-/// - The running request has the highest priority of those that wait for it. Each waiting task sees its progress. A shared
-///   response has no metrics of its own.
+/// - The running request has the highest priority of those that wait for it. Each waiting task sees its progress. A
+///   shared response has no metrics of its own.
 public final class CoalescingInterceptor: Interceptor {
     private enum Outcome: Sendable {
         case reply(Reply)
@@ -231,15 +231,14 @@ package struct CoalescingKey: Sendable, Hashable {
 }
 
 extension Request {
-    /// A Boolean value that indicates whether only method, URL, headers and body determine the response.
+    /// Whether only method, URL, headers and body determine the response.
     fileprivate var isShareable: Bool {
         hasNoExtras
             || interceptors.isEmpty && policy == nil && validation == nil && credentials == nil && cookies == nil
                 && trust == nil && redirects == nil
     }
 
-    /// A Boolean value that indicates whether another request with the same method, URL, headers and body has the same
-    /// response.
+    /// Whether another request with the same method, URL, headers and body has the same response.
     package var mayShare: Bool { isShareable && (body.isNone || body.knownBytes != nil) }
 }
 

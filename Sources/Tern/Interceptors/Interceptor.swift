@@ -24,8 +24,8 @@ public import Foundation
 /// content type happen below them. `next` throws every error from below, including that of a refused status.
 ///
 /// An interceptor runs in the task's own Swift task, never on an actor, and on an event loop only if the calling task
-/// prefers `Session.executor`. Cancelling the task cancels it. An error that it throws fails the task: a `NetworkError` unchanged, any other error as the `underlying`
-/// error of one of kind `.interceptor`.
+/// prefers `Session.executor`. Cancelling the task cancels it. An error that it throws fails the task: a `NetworkError`
+/// unchanged, any other error as the `underlying` error of one of kind `.interceptor`.
 public protocol Interceptor: Sendable {
     /// Returns the reply to a request, usually that of `next`. `next` can be called any number of times, one call after
     /// the other.

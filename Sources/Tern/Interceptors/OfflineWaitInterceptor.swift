@@ -9,11 +9,11 @@ import TernConcurrency
 ///
 /// A request is sent first, so a request to a server on this machine or in the same network never waits. It waits only
 /// if no connection could be made (no address for the name, no route, no connection in time), the session's
-/// `Reachability` reports no network, and the system has no route to the host, if that is an address. Nothing has reached a
-/// server by then, so requests with any method are sent again, unless their body can be read only once. The request is sent
-/// again when the network is back, and after 1, 2, 4 and more seconds in any case, up to every 30 seconds: a host can be
-/// reached without a default route. When the time is over, the task fails with the error of the last attempt. While the
-/// status is unknown, nothing waits.
+/// `Reachability` reports no network, and the system has no route to the host, if that is an address. Nothing has
+/// reached a server by then, so requests with any method are sent again, unless their body can be read only once. The
+/// request is sent again when the network is back, and after 1, 2, 4 and more seconds in any case, up to every 30
+/// seconds: a host can be reached without a default route. When the time is over, the task fails with the error of the
+/// last attempt. While the status is unknown, nothing waits.
 public struct OfflineWaitInterceptor: Interceptor {
     private let limit: Duration
     private let clock: any Clock<Duration>

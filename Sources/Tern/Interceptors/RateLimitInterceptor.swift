@@ -12,14 +12,14 @@ import Foundation
 /// let client = try Client(baseURL: "https://api.example.com", interceptors: [RateLimitInterceptor(requestsPerSecond: 10)])
 /// ```
 ///
-/// Requests to one scheme, host and port are sent in the order in which they come, with the same time between them. After a
-/// pause, up to `burst` of them are sent at once. A response whose field `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10)
-/// or `RateLimit-Remaining` (its version 3) says that no request is left stops further requests until the time that it
-/// states, at most for `maximumWait`.
+/// Requests to one scheme, host and port are sent in the order in which they come, with the same time between them.
+/// After a pause, up to `burst` of them are sent at once. A response whose field `RateLimit`
+/// (draft-ietf-httpapi-ratelimit-headers-10) or `RateLimit-Remaining` (its version 3) says that no request is left
+/// stops further requests until the time that it states, at most for `maximumWait`.
 ///
-/// A wait does not count for the time limits of a request, and cancelling the task ends it; its turn is then lost. Redirects and
-/// the answers to challenges are not limited. Before `RetryInterceptor` in the list, it limits requests; after it, each
-/// attempt.
+/// A wait does not count for the time limits of a request, and cancelling the task ends it; its turn is then lost.
+/// Redirects and the answers to challenges are not limited. Before `RetryInterceptor` in the list, it limits requests;
+/// after it, each attempt.
 public final class RateLimitInterceptor: Interceptor {
     private let maximumWait: Duration
     private let limiter: Lock<RateLimiter>

@@ -15,8 +15,8 @@ public import Foundation
 ///
 /// The last failure is the task's error. Its `attempts`, its `attemptsDuration` and its text cover all attempts; its
 /// `metrics` cover the last one. Cancelling the task ends a wait at once. For downloads and streams, retries cover
-/// everything up to the response's head; use `resumeData` for data that is lost later. The interceptor leaves event streams and
-/// durable transfers alone: they retry by their own rules.
+/// everything up to the response's head; use `resumeData` for data that is lost later. The interceptor leaves event
+/// streams and durable transfers alone: they retry by their own rules.
 public struct RetryInterceptor: Interceptor {
     private let policy: RetryPolicy
     private let budget: RetryBudget
@@ -25,10 +25,10 @@ public struct RetryInterceptor: Interceptor {
 
     /// - Parameters:
     ///   - policy: The failures to retry, and the delays.
-    ///   - budget: The limit on the share of retries among all requests of this interceptor, or of all interceptors that
-    ///     share the budget.
-    ///   - maximumTime: The time from the start of the first attempt after which none begins; a delay that would pass it is not
-    ///     waited for. nil, the default, for no limit. `Timeouts.total` limits each attempt by itself.
+    ///   - budget: The limit on the share of retries among all requests of this interceptor, or of all interceptors
+    ///     that share the budget.
+    ///   - maximumTime: The time from the start of the first attempt after which none begins; a delay that would pass
+    ///     it is not waited for. nil, the default, for no limit. `Timeouts.total` limits each attempt by itself.
     ///   - clock: The clock of the delays.
     public init(
         _ policy: RetryPolicy = RetryPolicy(), budget: RetryBudget = RetryBudget(), maximumTime: Duration? = nil,

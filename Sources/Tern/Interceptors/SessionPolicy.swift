@@ -12,7 +12,8 @@ public import Foundation
 /// documented default applies. To observe without deciding, use a `SessionObserver`.
 ///
 /// The methods run in the task's own Swift task, never on an actor, and on an event loop only if the calling task
-/// prefers `Session.executor`. An error that they throw fails the task: a `NetworkError` unchanged, any other error as the `underlying` error of one of kind `.policy`.
+/// prefers `Session.executor`. An error that they throw fails the task: a `NetworkError` unchanged, any other error as
+/// the `underlying` error of one of kind `.policy`.
 public protocol SessionPolicy: Sendable {
     /// Decides whether a redirect is followed, and with which request. Called after the rules of RFC 9110 §15.4 have
     /// produced `proposed`.
@@ -50,8 +51,8 @@ public protocol SessionPolicy: Sendable {
     ) async throws -> ResponseDisposition?
 
     /// Decides whether the session's cache stores a response, and for how long it is fresh. Called when the head of a
-    /// response has arrived that the rules of RFC 9111 allow to be stored, including redirects and responses to background
-    /// refreshes. A policy never makes a response storable that the rules forbid.
+    /// response has arrived that the rules of RFC 9111 allow to be stored, including redirects and responses to
+    /// background refreshes. A policy never makes a response storable that the rules forbid.
     ///
     /// By default, the response is stored by the rules.
     @concurrent func storing(
@@ -121,13 +122,14 @@ public enum ResponseDisposition: Sendable, Hashable {
     case accept
     /// End the transfer. The task fails with an error of kind `.cancelled`.
     case cancel
-    /// Write the body of a task that collects it in memory to a file instead, if the status and content type are accepted.
+    /// Write the body of a task that collects it in memory to a file instead, if the status and content type are
+    /// accepted.
     ///
     /// The file is written and moved as that of a download with these options: `Session.Configuration.destination` and
-    /// ``SessionPolicy/destination(for:response:of:)`` are asked first, and `.fileMoved` is published. Then the body counts
-    /// as empty: a task for data gives no bytes, an optional is nil, and another type fails with an error of kind
-    /// `.decoding`; the file stays. `Response.file` and `ResponseHead.file` name the file. Limits of bodies in memory do not
-    /// apply. The decision has no effect on downloads and streams, which hold no body in memory.
+    /// ``SessionPolicy/destination(for:response:of:)`` are asked first, and `.fileMoved` is published. Then the body
+    /// counts as empty: a task for data gives no bytes, an optional is nil, and another type fails with an error of
+    /// kind `.decoding`; the file stays. `Response.file` and `ResponseHead.file` name the file. Limits of bodies in
+    /// memory do not apply. The decision has no effect on downloads and streams, which hold no body in memory.
     case becomeDownload(to: URL, options: Download.Options = Download.Options())
 }
 
@@ -151,19 +153,19 @@ public struct ResponseStoring: Sendable, Hashable {
     public static let forbid = ResponseStoring(isAllowed: false)
 }
 
-/// Observes the stages of a session's requests without changing them, except for the fields that it can add on the wire. A
-/// session can have several observers (`Session.Configuration.observers`).
+/// Observes the stages of a session's requests without changing them, except for the fields that it can add on the
+/// wire. A session can have several observers (`Session.Configuration.observers`).
 ///
-/// For one task the stages are: `willSend`, `fields`, `didReceive(interim:)`, `didReceive(_:of:)`, then for a redirect or a
-/// challenge its own call and `willSend` again, otherwise `didReceive(bytes:)`, `didValidate` and `didDecode`; `willRetry`
-/// comes before the `willSend` of a request that an interceptor sends again. `didFail` takes the place of the stages that a
-/// request does not reach.
+/// For one task the stages are: `willSend`, `fields`, `didReceive(interim:)`, `didReceive(_:of:)`, then for a redirect
+/// or a challenge its own call and `willSend` again, otherwise `didReceive(bytes:)`, `didValidate` and `didDecode`;
+/// `willRetry` comes before the `willSend` of a request that an interceptor sends again. `didFail` takes the place of
+/// the stages that a request does not reach.
 ///
 /// Every method has an empty default implementation. Observers are called synchronously, where the event happens: in
-/// the task's own Swift task, or in that of the caller that caused the event. They run on the session's event loop only if
-/// that Swift task prefers `Session.executor`. An observer must return soon and never block. The invalidation is observed
-/// last, before `Session.finishTasksAndInvalidate()` and `invalidateAndCancel()` return. Each call follows the task's own
-/// handling of the stage. For one task, calls come in the order of its stages.
+/// the task's own Swift task, or in that of the caller that caused the event. They run on the session's event loop only
+/// if that Swift task prefers `Session.executor`. An observer must return soon and never block. The invalidation is
+/// observed last, before `Session.finishTasksAndInvalidate()` and `invalidateAndCancel()` return. Each call follows the
+/// task's own handling of the stage. For one task, calls come in the order of its stages.
 public protocol SessionObserver: Sendable {
     /// Called before a request is sent: the first one of a task, one after a redirect or a challenge, or one that an
     /// interceptor sends again.
@@ -172,34 +174,35 @@ public protocol SessionObserver: Sendable {
     /// Returns header fields to add to one request on the wire, such as the `traceparent` of a trace. Called after
     /// `willSend`, for each request that it is called for.
     ///
-    /// The fields replace those of the request with the same names, and those of observers earlier in the list. They are not
-    /// part of the request: they follow no redirect, no cache distinguishes requests by them, and no error has them. Do not
-    /// return secrets, because a redirect can lead to any host. A field that cannot be sent fails the task with
-    /// `.invalidRequest`. Empty by default.
+    /// The fields replace those of the request with the same names, and those of observers earlier in the list. They
+    /// are not part of the request: they follow no redirect, no cache distinguishes requests by them, and no error has
+    /// them. Do not return secrets, because a redirect can lead to any host. A field that cannot be sent fails the task
+    /// with `.invalidRequest`. Empty by default.
     func fields(for request: Request, of task: AnySessionTask) -> Headers
 
-    /// Called when a request that `willSend` was called for failed: before its response has arrived, or while the body was
-    /// collected in memory. The task fails, unless an interceptor sends the request again.
+    /// Called when a request that `willSend` was called for failed: before its response has arrived, or while the body
+    /// was collected in memory. The task fails, unless an interceptor sends the request again.
     ///
     /// Not called for a response that the validation refuses, which `didValidate` reports, and not for a stream or a
     /// download that fails after its head, which ends its task.
     func didFail(_ error: NetworkError, of task: AnySessionTask)
 
-    /// Called for each interim response: 102, 103 (Early Hints, RFC 8297) and others with a status of 1xx, in the order in
-    /// which they arrive and before `didReceive(_:of:)`. Use the `Link` fields of a 103 to fetch other resources early.
+    /// Called for each interim response: 102, 103 (Early Hints, RFC 8297) and others with a status of 1xx, in the order
+    /// in which they arrive and before `didReceive(_:of:)`. Use the `Link` fields of a 103 to fetch other resources
+    /// early.
     ///
-    /// 100 (Continue) and 101 are not reported. A server can send at most 100 interim responses before a response; more are
-    /// a malformed response. Their fields do not become part of the response, and their cookies are not stored. URLSession
-    /// does not report interim responses. Each attempt of a task reports its own. The call comes in the task's own Swift
-    /// task, and the response waits for its return.
+    /// 100 (Continue) and 101 are not reported. A server can send at most 100 interim responses before a response; more
+    /// are a malformed response. Their fields do not become part of the response, and their cookies are not stored.
+    /// URLSession does not report interim responses. Each attempt of a task reports its own. The call comes in the
+    /// task's own Swift task, and the response waits for its return.
     func didReceive(interim response: ResponseHead, of task: AnySessionTask)
 
     /// Called when the head of a response has arrived, with any status, including redirects and challenges.
     func didReceive(_ response: ResponseHead, of task: AnySessionTask)
 
-    /// Called when bytes of the final response's body have arrived, after decompression: for each portion that a stream, a
-    /// download or a task with a policy reads, and otherwise once for the whole body. Not called for the bodies of redirects
-    /// and challenges, which are discarded. The call comes in the Swift task that reads the body.
+    /// Called when bytes of the final response's body have arrived, after decompression: for each portion that a
+    /// stream, a download or a task with a policy reads, and otherwise once for the whole body. Not called for the
+    /// bodies of redirects and challenges, which are discarded. The call comes in the Swift task that reads the body.
     func didReceive(bytes: Data, of task: AnySessionTask)
 
     /// Called when the final response was checked by `ResponseValidation`: before the body of a download or a stream is
@@ -218,7 +221,8 @@ public protocol SessionObserver: Sendable {
 
     /// Called before an interceptor sends a request again, such as `RetryInterceptor` after its delay.
     ///
-    /// A request that Tern itself sends again on a new connection is not reported; `TaskMetrics.transactions` counts it.
+    /// A request that Tern itself sends again on a new connection is not reported; `TaskMetrics.transactions` counts
+    /// it.
     ///
     /// - Parameter error: The failure of the attempt before; nil if its response was accepted.
     func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask)

@@ -1,6 +1,6 @@
 /// Records which request is sent for each key, and which requests wait for it. The sender is one of the callers, and a
-/// waiter takes its place if its request fails for a reason of its own; `LoadTable` of TernImages decides for loads that no
-/// caller performs.
+/// waiter takes its place if its request fails for a reason of its own; `LoadTable` of TernImages decides for loads
+/// that no caller performs.
 ///
 /// The request of a sender that leaves goes on for the others. It is cancelled when the last of them leaves.
 struct SharedRequests<Key: Hashable, Sender, Waiter> {
@@ -43,7 +43,7 @@ struct SharedRequests<Key: Hashable, Sender, Waiter> {
         case cancel(Sender)
     }
 
-    /// A Boolean value that indicates whether no request is running. For tests only.
+    /// Whether no request is running. For tests only.
     var isEmpty: Bool { running.isEmpty }
 
     mutating func join(
@@ -96,8 +96,8 @@ struct SharedRequests<Key: Hashable, Sender, Waiter> {
         return shared.waiters.map(\.waiter)
     }
 
-    /// Returns the waiter that sends the request next, after the running one has failed for a reason of its own; nil if none
-    /// waits.
+    /// Returns the waiter that sends the request next, after the running one has failed for a reason of its own; nil if
+    /// none waits.
     mutating func nextSender(_ key: Key, _ number: UInt64) -> Waiter? {
         guard var shared = running[key], shared.number == number else { return nil }
         guard !shared.waiters.isEmpty else {

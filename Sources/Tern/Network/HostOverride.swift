@@ -39,8 +39,8 @@ enum HostOverride {
         return nil
     }
 
-    /// Returns the canonical host, with the port if the key names one; nil for a key that names no host. An IPv6 address needs
-    /// no look-up.
+    /// Returns the canonical host, with the port if the key names one; nil for a key that names no host. An IPv6
+    /// address needs no look-up.
     private static func key(_ host: String) -> String? {
         let colon = host.lastIndex(of: ":")
         let name = colon.map { String(host[..<$0]) } ?? host

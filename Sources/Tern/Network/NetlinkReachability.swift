@@ -148,7 +148,7 @@ enum NetlinkSocket {
 struct NetlinkTable {
     private struct Link {
         var name: String
-        /// A Boolean value that indicates whether the interface is enabled and has a carrier.
+        /// Whether the interface is enabled and has a carrier.
         var isRunning: Bool
         var isLoopback: Bool
     }
@@ -160,9 +160,9 @@ struct NetlinkTable {
 
     private var links: [Int32: Link] = [:]
     private var defaults: [Route] = []
-    /// A Boolean value that indicates whether the kernel completed a dump.
+    /// Whether the kernel completed a dump.
     private(set) var isDone = false
-    /// A Boolean value that indicates whether the kernel refused a request.
+    /// Whether the kernel refused a request.
     private(set) var hasFailed = false
 
     // The numbers of linux/netlink.h and linux/rtnetlink.h, which Swift cannot import.

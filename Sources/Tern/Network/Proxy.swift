@@ -27,8 +27,9 @@ public struct Proxy: Sendable, Hashable {
     ///   - port: The port of the proxy.
     ///   - user: A user name. An HTTP proxy receives it with the first request (Basic), and if it answers with a Digest
     ///     challenge, in the answer to that. A SOCKS proxy receives it if it asks for it (RFC 1929).
-    ///   - password: The password of the user; nil is sent as an empty one. For SOCKS, the name has 1 to 255 bytes and the
-    ///     password at most 255. RFC 1929 demands a password of at least one byte, so a proxy can refuse an empty one.
+    ///   - password: The password of the user; nil is sent as an empty one. For SOCKS, the name has 1 to 255 bytes and
+    ///     the password at most 255. RFC 1929 demands a password of at least one byte, so a proxy can refuse an empty
+    ///     one.
     public init(_ kind: Kind, host: String, port: UInt16, user: String? = nil, password: String? = nil) {
         self.kind = kind
         self.host = host
@@ -37,7 +38,7 @@ public struct Proxy: Sendable, Hashable {
         self.password = password
     }
 
-    /// A Boolean value that indicates whether the proxy requires credentials.
+    /// Whether the proxy requires credentials.
     var hasCredentials: Bool { user != nil || password != nil }
 
     /// The canonical form of the host; nil for an invalid host. The reason is not needed, because errors quote the
@@ -63,7 +64,8 @@ extension Proxy: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: ["kind": kind, "host": host, "port": port]) }
 }
 
-/// The hosts that are reached without the proxy, by the rules that most tools share. Documentation/Reachability.md compares them.
+/// The hosts that are reached without the proxy, by the rules that most tools share. Documentation/Reachability.md
+/// compares them.
 struct ProxyExceptions: Sendable, Equatable {
     /// One entry of the list.
     struct Entry: Sendable, Equatable {
@@ -101,7 +103,8 @@ struct ProxyExceptions: Sendable, Equatable {
             hosts = host.isAddress ? .address(host.text) : .domain(host.text)
         }
 
-        /// Splits a port off. An address of IPv6 with a port stands in brackets. A colon without a port after it means none.
+        /// Splits a port off. An address of IPv6 with a port stands in brackets. A colon without a port after it means
+        /// none.
         private static func split(_ text: String) -> (name: Substring, port: UInt16?)? {
             let afterBracket = text.lastIndex(of: "]").map { text[text.index(after: $0)...] }
             let rest = afterBracket ?? text[...]

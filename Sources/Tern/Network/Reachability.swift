@@ -16,9 +16,9 @@ import TernConcurrency
 /// interface that is up and has a carrier. On Apple's systems it comes from `NWPathMonitor`. On watchOS, and where the
 /// kernel refuses to answer, the status stays `.unknown`.
 ///
-/// A machine without a default route can still reach other hosts: those of its own networks, and itself. Tern's own waits
-/// for the network ask the kernel for a route to the host, if that is an address, and try again after 1 to 30 seconds in
-/// any case.
+/// A machine without a default route can still reach other hosts: those of its own networks, and itself. Tern's own
+/// waits for the network ask the kernel for a route to the host, if that is an address, and try again after 1 to 30
+/// seconds in any case.
 ///
 /// Do not use the status to decide whether to send a request. Use it to explain to a user why nothing arrives, and to
 /// know when to try again (``OfflineWaitInterceptor``). On Linux, the network is watched only while ``statuses`` has
@@ -69,8 +69,8 @@ public actor Reachability {
     /// subscription.
     public nonisolated var statuses: AsyncStream<Status> { watch.stream() }
 
-    /// Returns whether the system has a route to a host; nil for a name, which is not looked up, and where the system cannot say.
-    /// The route says nothing about the host itself.
+    /// Returns whether the system has a route to a host; nil for a name, which is not looked up, and where the system
+    /// cannot say. The route says nothing about the host itself.
     package nonisolated func hasRoute(to host: String) -> Bool? {
         if host == "localhost" || host.hasSuffix(".localhost") { return true }
         return watch.hasRoute(to: host)
@@ -81,13 +81,14 @@ public actor Reachability {
 }
 
 extension Reachability {
-    /// Returns whether a host is known to be out of reach: there is no default route, and none to the host. A host name is not
-    /// looked up, so that there is no route to it without a default route.
+    /// Returns whether a host is known to be out of reach: there is no default route, and none to the host. A host name
+    /// is not looked up, so that there is no route to it without a default route.
     package nonisolated func isOffline(to target: Target) -> Bool {
         status == .unreachable && hasRoute(to: target.host) != true
     }
 
-    /// Waits until there is a default route or its status is unknown, until the time is over, or until the task is cancelled.
+    /// Waits until there is a default route or its status is unknown, until the time is over, or until the task is
+    /// cancelled.
     ///
     /// - Parameters:
     ///   - limit: The time after which the wait ends.
@@ -116,8 +117,8 @@ extension Reachability {
 
 /// Decides after which delays a host is tried again to which no route is known. Pure.
 ///
-/// The status of the network does not tell whether a host can be reached: an isolated network has no default route, and a name can
-/// lead anywhere. So each wait ends also by trying.
+/// The status of the network does not tell whether a host can be reached: an isolated network has no default route, and
+/// a name can lead anywhere. So each wait ends also by trying.
 package struct RouteTrials: Sendable, Equatable {
     private static let firstDelay = Duration.seconds(1)
     private static let longestDelay = Duration.seconds(30)

@@ -122,12 +122,12 @@ struct WatchState {
     private var listeners = 0
     private var number: UInt64 = 0
 
-    /// A Boolean value that indicates whether a watch is open, so that its last report is the status.
+    /// Whether a watch is open, so that its last report is the status.
     var isWatching: Bool {
         if case .watching = phase { true } else { false }
     }
 
-    /// A Boolean value that indicates whether no watch is open or opening, so that the last report can be outdated.
+    /// Whether no watch is open or opening, so that the last report can be outdated.
     var isIdle: Bool { phase == .idle }
 
     /// Adds a listener. If no watch could be opened before, another attempt is made.

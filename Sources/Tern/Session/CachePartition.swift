@@ -21,8 +21,7 @@ package struct CachePartition: Sendable, Hashable {
     /// - Parameters:
     ///   - cookies: The store whose cookies the requests send; nil when they send none.
     ///   - owner: The session or hook that uses this partition alone, if the user is unknown before a request.
-    ///   - hasRequestHook: A Boolean value that indicates whether something other than the session's own parts, such as
-    ///     a hook, changes the requests.
+    ///   - hasRequestHook: Whether something other than the session's own parts, such as a hook, changes the requests.
     init(
         _ configuration: Session.Configuration, cookies: CookieStore?, owner: String, hasRequestHook: Bool = false
     ) {
@@ -92,8 +91,7 @@ package struct CachePartition: Sendable, Hashable {
 }
 
 extension Session.Configuration {
-    /// A Boolean value that indicates whether the user is known only after a request is sent. Tern's interceptors that
-    /// change no request do not count.
+    /// Whether the user is known only after a request is sent. Tern's interceptors that change no request do not count.
     fileprivate var isUserKnownOnlyLater: Bool {
         if policy != nil { return true }
         if let credentials, !(credentials is FixedCredentials) { return true }
@@ -105,16 +103,14 @@ extension Session.Configuration {
 }
 
 extension Session.Configuration {
-    /// A Boolean value that indicates whether the session's partition is valid in this process only, so that no other process
-    /// can find its responses.
+    /// Whether the session's partition is valid in this process only, so that no other process can find its responses.
     package var hasPartitionOfProcess: Bool { partition == nil && isUserKnownOnlyLater }
 
-    /// A Boolean value that indicates whether a policy, an interceptor or a provider of credentials decides on the user of a
-    /// request when it is sent.
+    /// Whether a policy, an interceptor or a provider of credentials decides on the user of a request when it is sent.
     var hasUnknownUser: Bool { isUserKnownOnlyLater }
 
-    /// A Boolean value that indicates whether other processes may use the responses to the session's requests: it sends no
-    /// credentials, and reaches the servers that each session with the default settings reaches.
+    /// Whether other processes may use the responses to the session's requests: it sends no credentials, and reaches
+    /// the servers that each session with the default settings reaches.
     package var allowsSharedResponses: Bool {
         guard case .system = authorities, trust == TrustPolicies(), hostAddresses.isEmpty, unixSocketPath == nil else {
             return false
@@ -128,7 +124,7 @@ extension TaskRegistry {
     /// result.
     ///
     /// - Parameters:
-    ///   - handlesCookies: A Boolean value that indicates whether the requests send the session's cookies.
+    ///   - handlesCookies: Whether the requests send the session's cookies.
     ///   - hook: A unique number for a hook that changes the requests; nil for none.
     package nonisolated func cachePartition(handlesCookies: Bool, hook: UInt64? = nil) -> CachePartition {
         let owner = hook.map { "hook \($0)" } ?? "\(sessionID)"

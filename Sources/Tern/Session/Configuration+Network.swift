@@ -99,9 +99,9 @@ extension Session.Configuration {
 }
 
 extension Session.Configuration {
-    /// Checks for settings that make every request of a session fail: limits below their minimum, invalid addresses, and
-    /// trust policies that this platform does not support. A session with such a configuration fails each request with
-    /// the same error, before anything is sent.
+    /// Checks for settings that make every request of a session fail: limits below their minimum, invalid addresses,
+    /// and trust policies that this platform does not support. A session with such a configuration fails each request
+    /// with the same error, before anything is sent.
     ///
     /// - Throws: `NetworkError` of kind `.invalidRequest` or `.unsupported`; the latter names what is not supported.
     public func check() throws(NetworkError) {

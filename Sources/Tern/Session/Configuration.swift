@@ -8,8 +8,8 @@ extension Session {
     /// The settings of a session. A session keeps a copy of the configuration that it was created with.
     public struct Configuration: Sendable {
         /// The header fields that are sent with every request that does not have them. By default `Accept: */*`, a
-        /// `User-Agent` with the program's name and version, the system and Tern, and, if the user has set languages, an
-        /// `Accept-Language` with the first six of them.
+        /// `User-Agent` with the program's name and version, the system and Tern, and, if the user has set languages,
+        /// an `Accept-Language` with the first six of them.
         public var headers = Configuration.defaultHeaders
         /// The origins that receive the fields of `headers` that hold a secret, such as `Authorization`, `Cookie` and
         /// `X-API-Key`. A path can name any host, but a secret is meant for one.
@@ -23,36 +23,37 @@ extension Session {
         /// as many requests at a time as the server allows, paused ones included. Over HTTP/1, an unread stream keeps
         /// its connection, so further requests wait, in order of priority. 32 by default, at least 1.
         ///
-        /// Over HTTP/1, requests of the priorities `.low` and `.veryLow` leave one of eight connections to the others, one of 2
-        /// to 8, and none of 1. Event streams and `multipart/x-mixed-replace` responses do not count among the connections for
-        /// other requests; as many again can be open. Applies to Linux only.
+        /// Over HTTP/1, requests of the priorities `.low` and `.veryLow` leave one of eight connections to the others,
+        /// one of 2 to 8, and none of 1. Event streams and `multipart/x-mixed-replace` responses do not count among the
+        /// connections for other requests; as many again can be open. Applies to Linux only.
         public var maximumConnectionsPerHost = 32
         /// The maximum number of connections of the session, including idle ones. 256 by default, at least 1.
         public var maximumConnections = 256
         /// The order of requests of the same priority that wait for a connection to one host. Waiting requests to
-        /// different hosts are started in rotation. `.firstInFirstOut` by default. Applies to Linux only; URLSession has
-        /// its own queue.
+        /// different hosts are started in rotation. `.firstInFirstOut` by default. Applies to Linux only; URLSession
+        /// has its own queue.
         public var queueOrder = QueueOrder.firstInFirstOut
         /// The time for which an idle connection is kept to be used again. 60 seconds by default.
         public var idleConnectionLifetime: Duration = .seconds(60)
         /// A Boolean value that indicates whether HTTP/2 is offered to servers over TLS (ALPN). True by default.
         /// Applies to Linux only; URLSession always offers it.
         public var allowsHTTP2 = true
-        /// A Boolean value that indicates whether requests to `http` URLs use HTTP/2, because their servers are known to
-        /// speak it (prior knowledge, RFC 9113 §3.3). False by default: they use HTTP/1.1.
+        /// A Boolean value that indicates whether requests to `http` URLs use HTTP/2, because their servers are known
+        /// to speak it (prior knowledge, RFC 9113 §3.3). False by default: they use HTTP/1.1.
         ///
-        /// A request to a server that speaks HTTP/1.1 only fails with `.malformedResponse`, or with `.connectionLost` if the
-        /// server closes the connection. `allowsHTTP2` has no effect on this option. A proxy that receives requests whole, which HTTP
-        /// proxies do with requests to `http` URLs, gets them over HTTP/1.1. Applies to Linux only.
+        /// A request to a server that speaks HTTP/1.1 only fails with `.malformedResponse`, or with `.connectionLost`
+        /// if the server closes the connection. `allowsHTTP2` has no effect on this option. A proxy that receives
+        /// requests whole, which HTTP proxies do with requests to `http` URLs, gets them over HTTP/1.1. Applies to
+        /// Linux only.
         public var usesHTTP2WithoutTLS = false
         /// A Boolean value that indicates whether compressed responses are requested and decompressed: gzip and
         /// deflate, and on Linux also brotli and zstd where libbrotlidec.so.1 and libzstd.so.1 are found. True by
         /// default.
         ///
         /// A body is decompressed while it is read, whether it is collected, streamed or downloaded, and never on an
-        /// actor. A body with several codings, and one with a registered coding that cannot be decoded, is an error of kind
-        /// `.malformedResponse`. A body whose `Content-Encoding` names no registered coding, such as `utf-8`, is delivered
-        /// as it came.
+        /// actor. A body with several codings, and one with a registered coding that cannot be decoded, is an error of
+        /// kind `.malformedResponse`. A body whose `Content-Encoding` names no registered coding, such as `utf-8`, is
+        /// delivered as it came.
         public var decompresses = true
         /// The maximum number of bytes of a compressed body after decompression, whether it is collected, streamed or
         /// downloaded. 1 GiB by default.
@@ -61,11 +62,11 @@ extension Session {
         /// after decompression, whether it is collected, streamed or downloaded. 200 by default, at least 1.
         ///
         /// 200 is the limit of Apache's mod_deflate. Text rarely exceeds 20, and gzip cannot exceed 1,032; brotli and
-        /// zstd have no such bound. Highly repetitive bodies, such as zeros, need a larger value. Applies to Linux only;
-        /// URLSession decompresses by itself.
+        /// zstd have no such bound. Highly repetitive bodies, such as zeros, need a larger value. Applies to Linux
+        /// only; URLSession decompresses by itself.
         public var maximumDecompressionRatio = 200
-        /// The maximum number of bytes of a body that is collected in memory. 128 MiB by default. Streams and downloads have
-        /// no such limit, but each line of `ResponseStream.lines` does.
+        /// The maximum number of bytes of a body that is collected in memory. 128 MiB by default. Streams and downloads
+        /// have no such limit, but each line of `ResponseStream.lines` does.
         public var maximumBodySize = 128 << 20
         /// The maximum size in bytes of the head of a response, including the interim responses before it. 256 KiB by
         /// default. The trailers have the same limit. On Linux, a response also has at most 1,000 fields and as many
@@ -73,29 +74,30 @@ extension Session {
         public var maximumHeadSize = 256 << 10
         /// The maximum number of bytes of a refused response's body that its error carries. 1 MiB by default.
         ///
-        /// The error of a stream or a download waits for these bytes for at most 5 seconds, and then carries those that have
-        /// arrived. A server that sends its body slowly cannot delay the error longer.
+        /// The error of a stream or a download waits for these bytes for at most 5 seconds, and then carries those that
+        /// have arrived. A server that sends its body slowly cannot delay the error longer.
         public var errorBodyLimit = 1 << 20
         /// The certificate authorities that are trusted. Those of the system by default.
         public var authorities = Authorities.system
-        /// The trust policies for TLS connections, by host. By default, a certificate must lead to `authorities` and be valid
-        /// for the host's name.
+        /// The trust policies for TLS connections, by host. By default, a certificate must lead to `authorities` and be
+        /// valid for the host's name.
         public var trust = TrustPolicies()
-        /// The proxies. By default those of the environment (`http_proxy`, `https_proxy`, `all_proxy`, `no_proxy`), read once
-        /// per process.
+        /// The proxies. By default those of the environment (`http_proxy`, `https_proxy`, `all_proxy`, `no_proxy`),
+        /// read once per process.
         public var proxies = Proxies.environment
-        /// The addresses of hosts, used instead of resolving their names. The key is a host, for all of its ports, or `host:port`,
-        /// which has precedence. Certificates are still checked for the name. Empty by default. Supported on Linux only.
+        /// The addresses of hosts, used instead of resolving their names. The key is a host, for all of its ports, or
+        /// `host:port`, which has precedence. Certificates are still checked for the name. Empty by default. Supported
+        /// on Linux only.
         public var hostAddresses: [String: [String]] = [:]
         /// The local endpoint of connections. By default, the system chooses it. Supported on Linux only.
         public var localEndpoint = LocalEndpoint.any
         /// The path of a Unix domain socket to connect to in place of every host and port; nil by default.
         public var unixSocketPath: String?
-        /// A Boolean value that indicates whether tasks created by `Session.task(for:)` start at once. False by default: they
-        /// wait for `resume()`.
+        /// A Boolean value that indicates whether tasks created by `Session.task(for:)` start at once. False by
+        /// default: they wait for `resume()`.
         public var startsImmediately = false
-        /// Returns the destination of a download. Called before the task's own destination; nil, or a result of nil, leaves
-        /// the decision to the task.
+        /// Returns the destination of a download. Called before the task's own destination; nil, or a result of nil,
+        /// leaves the decision to the task.
         public var destination: Download.Destination?
         /// The interceptors between every request and the wire, outermost first. None by default.
         public var interceptors: [any Interceptor] = []
@@ -109,8 +111,8 @@ extension Session {
         public var redirects = Redirects.follow
         /// The maximum number of redirects in a row. 20 by default (the fetch standard's limit).
         public var maximumRedirects = 20
-        /// The rules that a response must meet to be accepted. By default, a status in 200–299 and a content type that fits
-        /// the requested value.
+        /// The rules that a response must meet to be accepted. By default, a status in 200–299 and a content type that
+        /// fits the requested value.
         public var validation = ResponseValidation()
         /// The provider of credentials for servers that ask for them (401, and 407 of a proxy over plain HTTP). nil by
         /// default: the credentials of the URL are used, and without any, the challenge is delivered as the final
@@ -122,14 +124,15 @@ extension Session {
         /// The cache around each exchange with a server; nil for none. `TernHTTPCache` sets it.
         package var exchangeCache: (any ExchangeCache)?
         /// The name of the user that the session's responses belong to, in caches that sessions share: the images in
-        /// memory and on the disk, and the responses of an `HTTPCache`. Sessions with the same name share cached images, also in later runs of the program.
-        /// Sessions with different names never do. The name itself is not written to the disk.
+        /// memory and on the disk, and the responses of an `HTTPCache`. Sessions with the same name share cached
+        /// images, also in later runs of the program. Sessions with different names never do. The name itself is not
+        /// written to the disk.
         ///
         /// Within a partition, responses to requests that send the session's cookies are kept apart from responses to
         /// requests that do not. The same holds for sessions with a trust policy that accepts every certificate.
         ///
-        /// nil, the default, derives the partition from everything that distinguishes users before a request is sent: the
-        /// configuration's headers, except neutral ones such as `Accept` and `User-Agent`, `FixedCredentials`, the
+        /// nil, the default, derives the partition from everything that distinguishes users before a request is sent:
+        /// the configuration's headers, except neutral ones such as `Accept` and `User-Agent`, `FixedCredentials`, the
         /// certificate of a `ClientIdentity`, the path of `unixSocketPath` and, for a request that sends cookies, the
         /// cookie store. A store is identified by its file, or in memory by its instance, and not by its cookies. If
         /// one store serves several users in turn, name a partition for each user. Sessions without any of these share
@@ -140,9 +143,9 @@ extension Session {
         /// `CoalescingInterceptor` and `LoggingInterceptor`: its user is not known before a request is sent. Other
         /// sessions, and later runs of the program, do not find what such a session stores on the disk.
         ///
-        /// A request's own headers and the user information of its URL always distinguish users, in every partition. In an
-        /// `HTTPCache`, of the headers only those with a secret do, such as `Authorization`; other fields count if the
-        /// response names them in `Vary`.
+        /// A request's own headers and the user information of its URL always distinguish users, in every partition. In
+        /// an `HTTPCache`, of the headers only those with a secret do, such as `Authorization`; other fields count if
+        /// the response names them in `Vary`.
         public var partition: String?
         /// The reachability of the network, for `OfflineWaitInterceptor`. `Reachability.shared` by default.
         public var reachability = Reachability.shared
@@ -182,8 +185,8 @@ extension Session.Configuration: CustomStringConvertible, CustomReflectable {
         customMirror.children.map { "\($0.label ?? ""): \($0.value)" }.joined(separator: ", ")
     }
 
-    /// The parts of ``description``. Without this mirror, `dump` would show certificates and the contents of the caller's
-    /// types.
+    /// The parts of ``description``. Without this mirror, `dump` would show certificates and the contents of the
+    /// caller's types.
     public var customMirror: Mirror {
         let children: KeyValuePairs<String, Any> = [
             "headers": headers.map(\.description), "secretHeaderOrigins": secretHeaderOrigins, "timeouts": timeouts,

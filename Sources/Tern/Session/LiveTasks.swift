@@ -21,12 +21,12 @@ struct LiveTasks<Record: AnyObject> {
     struct Outcome: Equatable {
         /// The waits that are over.
         var endedWaits: [WaitID] = []
-        /// A Boolean value that indicates whether the session was invalidated by this change. Its events end.
+        /// Whether the session was invalidated by this change. Its events end.
         var isInvalidated = false
-        /// A Boolean value that indicates whether the events end because the session is gone and no task is left.
+        /// Whether the events end because the session is gone and no task is left.
         var endsEvents = false
 
-        /// A Boolean value that indicates whether there is nobody to notify.
+        /// Whether there is nobody to notify.
         var isEmpty: Bool { endedWaits.isEmpty && !isInvalidated && !endsEvents }
     }
 
@@ -44,7 +44,7 @@ struct LiveTasks<Record: AnyObject> {
     private var lastWait: UInt64 = 0
     private(set) var phase = Phase.open
     private var isSessionGone = false
-    /// A Boolean value that indicates whether no further event can come.
+    /// Whether no further event can come.
     private(set) var isOver = false
 
     // MARK: Tasks
@@ -65,10 +65,10 @@ struct LiveTasks<Record: AnyObject> {
         if wasRunning || wasFresh { delivering.insert(number) }
     }
 
-    /// Removes a task whose value was delivered. A task whose caller has the value itself never left before, and one that
-    /// failed before it was sent was never added.
+    /// Removes a task whose value was delivered. A task whose caller has the value itself never left before, and one
+    /// that failed before it was sent was never added.
     ///
-    /// - Parameter isLast: A Boolean value that indicates whether no other task of the session is left.
+    /// - Parameter isLast: Whether no other task of the session is left.
     mutating func delivered(_ number: UInt64, isLast: Bool) -> Outcome {
         if running.removeValue(for: number) == nil, !delivering.isEmpty { delivering.remove(number) }
         return ended(number, isLast: isLast)
@@ -115,7 +115,7 @@ struct LiveTasks<Record: AnyObject> {
 
     /// Notes that the session takes no more tasks. It is invalidated when the last one has delivered.
     ///
-    /// - Parameter isIdle: A Boolean value that indicates whether the session has no task.
+    /// - Parameter isIdle: Whether the session has no task.
     mutating func close(isIdle: Bool) -> Outcome {
         var outcome = Outcome()
         guard phase == .open else { return outcome }
@@ -134,7 +134,7 @@ struct LiveTasks<Record: AnyObject> {
 
     /// Notes that the last task has ended, which was never added.
     ///
-    /// - Parameter isIdle: A Boolean value that indicates whether the session still has no task.
+    /// - Parameter isIdle: Whether the session still has no task.
     mutating func becameIdle(isIdle: Bool) -> Outcome {
         var outcome = Outcome()
         if isIdle, phase == .finishing || isSessionGone { end(&outcome) }
@@ -242,8 +242,8 @@ struct NumberTable<Value> {
         }
     }
 
-    /// The place of a number if no other takes it: bits of its product with 2^64 divided by the golden ratio, which lie so
-    /// high that near numbers differ in them.
+    /// The place of a number if no other takes it: bits of its product with 2^64 divided by the golden ratio, which lie
+    /// so high that near numbers differ in them.
     private func home(of number: UInt64) -> Int {
         Int(truncatingIfNeeded: (number &* 0x9E37_79B9_7F4A_7C15) >> 32) & (places.count &- 1)
     }

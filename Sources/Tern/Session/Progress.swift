@@ -3,24 +3,25 @@ import TernConcurrency
 extension Session {
     /// The progress of an upload or a download.
     public struct Progress: Sendable, Hashable {
-        /// The number of bytes of the body moved so far. A resumed download starts at its offset. Never decreases within an
-        /// attempt. Counts a compressed response after decompression.
+        /// The number of bytes of the body moved so far. A resumed download starts at its offset. Never decreases
+        /// within an attempt. Counts a compressed response after decompression.
         ///
-        /// The body of a response counts only if it can be the result: its status is one of 200–299, or is final and the
-        /// request has rules of its own for the status (``ResponseValidation/statuses``). The body of a redirect, of a
-        /// challenge or of an error does not count.
+        /// The body of a response counts only if it can be the result: its status is one of 200–299, or is final and
+        /// the request has rules of its own for the status (``ResponseValidation/statuses``). The body of a redirect,
+        /// of a challenge or of an error does not count.
         public let completedBytes: Int64
         /// The number of bytes of the whole body; nil as long as the length is not known.
         public let totalBytes: Int64?
         /// Bytes per second over about the last three seconds; nil until enough bytes were measured.
         public let bytesPerSecond: Double?
-        /// A Boolean value that indicates whether this is the last element. The transfer has ended, with or without success.
+        /// A Boolean value that indicates whether this is the last element. The transfer has ended, with or without
+        /// success.
         public let isFinished: Bool
         /// The number of the attempt that these bytes belong to, beginning with 1.
         ///
-        /// A request that is sent again, after a redirect, for a challenge or by a retry, begins a new attempt, and so does a
-        /// download whose file is sent from its beginning again. Bytes and total then start over. The progress of several
-        /// tasks together, and of an image, always has 1.
+        /// A request that is sent again, after a redirect, for a challenge or by a retry, begins a new attempt, and so
+        /// does a download whose file is sent from its beginning again. Bytes and total then start over. The progress
+        /// of several tasks together, and of an image, always has 1.
         public let attempt: Int
 
         /// Creates an element, for tests and previews of views that show progress.
@@ -35,8 +36,9 @@ extension Session {
             self.attempt = attempt
         }
 
-        /// The fraction from 0 to 1; nil as long as the length is not known. Less than 1 before the end, also when all bytes
-        /// have moved, because the task can still send its request again. An empty body counts as 1 once it has ended.
+        /// The fraction from 0 to 1; nil as long as the length is not known. Less than 1 before the end, also when all
+        /// bytes have moved, because the task can still send its request again. An empty body counts as 1 once it has
+        /// ended.
         public var fractionCompleted: Double? {
             guard let totalBytes else { return nil }
             guard totalBytes > 0 else { return isFinished ? 1 : 0 }
@@ -46,13 +48,14 @@ extension Session {
         /// The greatest number below 1 that a `Float` holds, so that a view that shows one does not round it up.
         private static let greatestUnfinishedFraction = Double(Float(1).nextDown)
 
-        /// The remaining time, estimated from the throughput; nil until enough bytes were measured, zero at the end of a whole
-        /// body, and nil for a transfer that ended before it. Also nil for more than 100 years.
+        /// The remaining time, estimated from the throughput; nil until enough bytes were measured, zero at the end of
+        /// a whole body, and nil for a transfer that ended before it. Also nil for more than 100 years.
         public var estimatedTimeRemaining: Duration? {
             if isFinished { return completedBytes == totalBytes ? .zero : nil }
             guard let totalBytes, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
             let seconds = max(0, Double(totalBytes) - Double(completedBytes)) / bytesPerSecond
-            // A server can state any length, and a duration of more seconds than an integer holds would end the process.
+            // A server can state any length, and a duration of more seconds than an integer holds would end the
+            // process.
             return seconds <= 100 * 365 * 86_400 ? .seconds(seconds) : nil
         }
     }
@@ -91,9 +94,9 @@ extension Session.Progress: CustomStringConvertible {
 extension Session.Progress {
     /// Returns the sum of several progresses.
     ///
-    /// The total is nil as long as one of them is not known; an ended transfer of unknown length counts the bytes that it moved.
-    /// The speed is the sum of the known speeds of those that have not ended, and nil if none is known. The sum is finished when
-    /// all are, and so is that of none.
+    /// The total is nil as long as one of them is not known; an ended transfer of unknown length counts the bytes that
+    /// it moved. The speed is the sum of the known speeds of those that have not ended, and nil if none is known. The
+    /// sum is finished when all are, and so is that of none.
     public static func combined(of progresses: some Sequence<Session.Progress>) -> Session.Progress {
         var (completed, total, speed, isFinished) = (Int64(0), Optional(Int64(0)), Double?.none, true)
         for progress in progresses {
@@ -116,9 +119,9 @@ extension Session.Progress {
 
     /// Returns the progress of the responses of several tasks together: bytes, speed and remaining time.
     ///
-    /// The stream has at most 10 elements a second. It begins with the present sum, and its last element, for which `isFinished` is
-    /// true, comes when the last task has ended, with or without success. A slow reader misses elements, never the last one.
-    /// Cancelling the reader ends the stream, and no task.
+    /// The stream has at most 10 elements a second. It begins with the present sum, and its last element, for which
+    /// `isFinished` is true, comes when the last task has ended, with or without success. A slow reader misses
+    /// elements, never the last one. Cancelling the reader ends the stream, and no task.
     ///
     /// ```swift
     /// for await progress in Session.Progress.combined(of: tasks) { bar.value = progress.fractionCompleted ?? 0 }

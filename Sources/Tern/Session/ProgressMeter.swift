@@ -17,12 +17,12 @@ package final class ProgressMeter: Sendable {
     private let attempts = Atomic<Int>(0)
     /// The attempt on the wire whose numbers count; 0 for any.
     private let source = Atomic<UInt64>(0)
-    /// A Boolean value that indicates whether the body of the present response counts, because it can be the result.
+    /// Whether the body of the present response counts, because it can be the result.
     private let isBodyCounted = Atomic<Bool>(true)
     private let isWatched = Atomic<Bool>(false)
     /// The time from which `publishSoon` publishes at once.
     private let nextPublication = Atomic<UInt64>(0)
-    /// A Boolean value that indicates whether numbers wait for that time.
+    /// Whether numbers wait for that time.
     private let isPublicationWaiting = Atomic<Bool>(false)
     /// The shortest time between two publications of `publishSoon`, in nanoseconds.
     private static let publicationInterval: UInt64 = 10_000_000
@@ -47,8 +47,8 @@ package final class ProgressMeter: Sendable {
 
     // MARK: The transport's side
 
-    /// Begins an attempt on the wire. After the first one, all numbers start over. Those of an earlier attempt, which can
-    /// still end on the transport's thread, no longer count.
+    /// Begins an attempt on the wire. After the first one, all numbers start over. Those of an earlier attempt, which
+    /// can still end on the transport's thread, no longer count.
     func beginAttempt(_ id: UInt64) {
         source.store(id, ordering: .relaxed)
         guard attempts.add(1, ordering: .relaxed).newValue > 1 else { return }
@@ -86,8 +86,8 @@ package final class ProgressMeter: Sendable {
 
     // MARK: Tasks that wait for the same bytes
 
-    /// Copies the present and all later numbers of the response to the meter of a task that waits for the same bytes. The two
-    /// tasks need not end together.
+    /// Copies the present and all later numbers of the response to the meter of a task that waits for the same bytes.
+    /// The two tasks need not end together.
     func addFollower(_ meter: ProgressMeter) {
         let earlierAttempts = meter.attempt - attempt
         followers.withLock { $0.append(Follower(meter: meter, earlierAttempts: earlierAttempts)) }
@@ -149,8 +149,8 @@ package final class ProgressMeter: Sendable {
         channels.download.update { Self.change($0, to: download, rate: downloadRate) }
     }
 
-    /// Publishes the numbers to the streams: at once, or if that was done in the last 10 ms, when they have passed. The last
-    /// numbers before a pause of the sender are published, too.
+    /// Publishes the numbers to the streams: at once, or if that was done in the last 10 ms, when they have passed. The
+    /// last numbers before a pause of the sender are published, too.
     package func publishSoon() {
         let (now, next) = (MonotonicClock.nanoseconds(), nextPublication.load(ordering: .relaxed))
         if now >= next {
@@ -186,8 +186,8 @@ package final class ProgressMeter: Sendable {
         publish()
     }
 
-    /// Starts a download over from the first byte, because the bytes so far were discarded. Begins a new attempt, unless there
-    /// were none.
+    /// Starts a download over from the first byte, because the bytes so far were discarded. Begins a new attempt,
+    /// unless there were none.
     package func startDownloadOver() {
         let hasBytes = numbers(.download).completedBytes > 0
         // The new attempt never shows the bytes of the one before: they would not decrease any more.
@@ -244,8 +244,8 @@ package final class ProgressMeter: Sendable {
 
     private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {
         let stream = channel(channels.load() ?? channels.storeIfNil(Channels())).stream()
-        // Set once the streams can be seen, and before the numbers are read, so that a change in between is published and an
-        // end in between is not missed.
+        // Set once the streams can be seen, and before the numbers are read, so that a change in between is published
+        // and an end in between is not missed.
         isWatched.store(true, ordering: .sequentiallyConsistent)
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if isFinished.load(ordering: .sequentiallyConsistent) { finish() } else { publish() }
@@ -277,12 +277,13 @@ package final class ProgressMeter: Sendable {
 
 /// Measures throughput as an average over about the last three seconds.
 ///
-/// Bytes and time are averaged separately and divided at the end. The first figure is therefore the plain average since the
-/// start, a burst counts with the pause before it, and unequal intervals are weighted by their length.
+/// Bytes and time are averaged separately and divided at the end. The first figure is therefore the plain average since
+/// the start, a burst counts with the pause before it, and unequal intervals are weighted by their length.
 package struct ThroughputMeter: Sendable, Hashable {
     /// The number of seconds after which an interval counts 1/e.
     private static let window = 3.0
-    /// The shortest interval in nanoseconds. A shorter one waits for the next record, because a socket delivers in bursts.
+    /// The shortest interval in nanoseconds. A shorter one waits for the next record, because a socket delivers in
+    /// bursts.
     private static let shortestInterval: UInt64 = 50_000_000
     /// The number of seconds before the first figure.
     private static let shortestMeasurement = 0.1
@@ -302,8 +303,8 @@ package struct ThroughputMeter: Sendable, Hashable {
 
     /// Records the number of bytes moved so far, at an instant of a monotonic clock.
     ///
-    /// Counting begins at the first record, so the bytes that a resumed download had before do not count. A number below
-    /// the last one, when a body is sent again, starts the measurement over.
+    /// Counting begins at the first record, so the bytes that a resumed download had before do not count. A number
+    /// below the last one, when a body is sent again, starts the measurement over.
     package mutating func record(completed: Int64, at nanoseconds: UInt64) {
         self.completed = completed
         guard let last else {
@@ -338,8 +339,8 @@ package struct ThroughputMeter: Sendable, Hashable {
         measured >= Self.shortestMeasurement ? bytes / seconds : nil
     }
 
-    /// Returns the number of seconds until `total` bytes have moved at the present speed; nil if the total or the speed is
-    /// unknown, or nothing moves.
+    /// Returns the number of seconds until `total` bytes have moved at the present speed; nil if the total or the speed
+    /// is unknown, or nothing moves.
     package func secondsLeft(total: Int64?) -> Double? {
         guard let total else { return nil }
         if completed >= total { return 0 }

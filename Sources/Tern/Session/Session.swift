@@ -16,11 +16,11 @@ public import Foundation
 /// let response = try await session.response(for: request)      // Response<Data>
 /// ```
 ///
-/// When a session is released, its live tasks finish with the configuration they began with, and then its connections are
-/// closed. All methods that start work are synchronous or run off the caller's actor.
+/// When a session is released, its live tasks finish with the configuration they began with, and then its connections
+/// are closed. All methods that start work are synchronous or run off the caller's actor.
 ///
-/// On Linux, a process that was created by `fork` has neither the threads of its parent nor those of Swift's tasks. It must
-/// start another program with `exec`; a call on a session ends it with a message.
+/// On Linux, a process that was created by `fork` has neither the threads of its parent nor those of Swift's tasks. It
+/// must start another program with `exec`; a call on a session ends it with a message.
 public actor Session {
     /// The session of every `Client` that is created without one.
     public static let shared = Session()
@@ -66,12 +66,12 @@ public actor Session {
     /// }
     /// ```
     ///
-    /// The first eight connections of the session live on this loop; a request on another loop costs two messages more. A
-    /// call with interceptors, a handle, a download and a stream run in a Swift task of their own, without this preference.
-    /// Decoding runs on the loop, too: request `Data` and decode a large body in another task. Never block, and move
-    /// computation that takes longer than about a millisecond to another task: until the task suspends, no connection of the
-    /// loop is served. On Apple's systems and over a transport without an event loop, this is the concurrent executor of the
-    /// process.
+    /// The first eight connections of the session live on this loop; a request on another loop costs two messages more.
+    /// A call with interceptors, a handle, a download and a stream run in a Swift task of their own, without this
+    /// preference. Decoding runs on the loop, too: request `Data` and decode a large body in another task. Never block,
+    /// and move computation that takes longer than about a millisecond to another task: until the task suspends, no
+    /// connection of the loop is served. On Apple's systems and over a transport without an event loop, this is the
+    /// concurrent executor of the process.
     public nonisolated var executor: any TaskExecutor { tasks.transport.taskExecutor }
 
     /// The identity of this session. Its tasks, events and errors carry it.
@@ -83,20 +83,20 @@ public actor Session {
     // MARK: Event loops
 
     /// The number of event loops of the process: the threads that serve the connections of all sessions on Linux. The
-    /// default is a quarter of the number of online processors, rounded down, at least 1 and at most 8; it does not know a
-    /// container's limits. On Apple's systems, 0.
+    /// default is a quarter of the number of online processors, rounded down, at least 1 and at most 8; it does not
+    /// know a container's limits. On Apple's systems, 0.
     ///
-    /// Each session has one loop as its own, on which its actors and its first eight connections live. Each further one is
-    /// opened on the loop with the fewest connections of all sessions. A connection on its session's own loop counts twice,
-    /// because every request of the session begins and ends there. A program whose requests keep more than one loop busy
-    /// creates a session for each loop: the loops take turns as the home of a new session.
+    /// Each session has one loop as its own, on which its actors and its first eight connections live. Each further one
+    /// is opened on the loop with the fewest connections of all sessions. A connection on its session's own loop counts
+    /// twice, because every request of the session begins and ends there. A program whose requests keep more than one
+    /// loop busy creates a session for each loop: the loops take turns as the home of a new session.
     public static var eventLoopCount: Int { DefaultTransport.eventLoopCount }
 
-    /// Sets the number of event loops, from 1 to 64. Call it before the process creates its first session. `Session.shared`
-    /// and a `Client` without a session create one.
+    /// Sets the number of event loops, from 1 to 64. Call it before the process creates its first session.
+    /// `Session.shared` and a `Client` without a session create one.
     ///
-    /// - Throws: `EventLoopError` if a session was created before, if the number is outside of the range, and on Apple's
-    ///   systems.
+    /// - Throws: `EventLoopError` if a session was created before, if the number is outside of the range, and on
+    ///   Apple's systems.
     public static func setEventLoopCount(_ count: Int) throws(EventLoopError) {
         if let reason = DefaultTransport.setEventLoopCount(count) { throw EventLoopError(description: reason) }
     }
@@ -128,8 +128,8 @@ public actor Session {
 
     /// Creates a task that sends a request and collects its response in memory.
     ///
-    /// The task is suspended and moves no byte until `resume()`, unless `startsImmediately` or the session's configuration
-    /// says otherwise. For a request that cannot be sent, the task has already failed.
+    /// The task is suspended and moves no byte until `resume()`, unless `startsImmediately` or the session's
+    /// configuration says otherwise. For a request that cannot be sent, the task has already failed.
     public nonisolated func task(for request: Request, startsImmediately: Bool? = nil) -> SessionTask<Response<Data>> {
         task(for: request, decode: BodyDecoder.data, startsImmediately: startsImmediately)
     }
@@ -172,8 +172,9 @@ public actor Session {
 
     // MARK: Connections
 
-    /// The open connections of the session at one moment, by origin, in the order of the origins. An origin without an open
-    /// connection is left out, so the array is empty before the first request, and after the last connection was closed.
+    /// The open connections of the session at one moment, by origin, in the order of the origins. An origin without an
+    /// open connection is left out, so the array is empty before the first request, and after the last connection was
+    /// closed.
     ///
     /// ```swift
     /// for connections in await session.openConnections {
@@ -181,18 +182,18 @@ public actor Session {
     /// }
     /// ```
     ///
-    /// A connection is open from the end of its handshake, that of TLS and of a proxy included, until it is closed. One over
-    /// HTTP/2 counts once, however many requests share it. Reading the property sends one message to the event loop of the
-    /// session, and costs requests nothing. A cancelled task gets the answer, too. On Apple's systems, the array is always
-    /// empty, because URLSession does not report its connections.
+    /// A connection is open from the end of its handshake, that of TLS and of a proxy included, until it is closed. One
+    /// over HTTP/2 counts once, however many requests share it. Reading the property sends one message to the event
+    /// loop of the session, and costs requests nothing. A cancelled task gets the answer, too. On Apple's systems, the
+    /// array is always empty, because URLSession does not report its connections.
     public nonisolated var openConnections: [OpenConnections] {
         get async { await tasks.transport.openConnections() }
     }
 
     // MARK: The end
 
-    /// A Boolean value that indicates whether the session was invalidated: it accepts no more tasks, and the last one has
-    /// delivered its value.
+    /// A Boolean value that indicates whether the session was invalidated: it accepts no more tasks, and the last one
+    /// has delivered its value.
     public nonisolated var isInvalidated: Bool {
         get async { await tasks.isInvalidated }
     }
@@ -209,8 +210,8 @@ public actor Session {
         await tasks.invalidated()
     }
 
-    /// Accepts no more tasks, cancels the live ones, and returns when the last one has delivered its value, or the caller
-    /// is cancelled. On Linux, the session has closed its idle connections then.
+    /// Accepts no more tasks, cancels the live ones, and returns when the last one has delivered its value, or the
+    /// caller is cancelled. On Linux, the session has closed its idle connections then.
     public func invalidateAndCancel() async {
         await tasks.close(cancelsNewTasks: true)
         await tasks.cancelAll()
@@ -219,11 +220,12 @@ public actor Session {
 }
 
 extension Session {
-    /// Creates a task that downloads a response to a file. The task starts at once, unless `startsImmediately` is false.
+    /// Creates a task that downloads a response to a file. The task starts at once, unless `startsImmediately` is
+    /// false.
     ///
     /// If the URL has another scheme than `file`, the task fails with `.invalidRequest`. If a folder, device, pipe or
-    /// socket is at the destination, it fails with `.fileSystem` regardless of `options`. Both happen before anything is
-    /// sent.
+    /// socket is at the destination, it fails with `.fileSystem` regardless of `options`. Both happen before anything
+    /// is sent.
     public nonisolated func download(
         _ request: Request, to file: URL, options: Download.Options = Download.Options(),
         startsImmediately: Bool = true
@@ -231,8 +233,8 @@ extension Session {
         makeDownload(request, to: file, options: options, startsImmediately: startsImmediately)
     }
 
-    /// Creates a task that downloads a response to a file that `destination` names after the body has arrived; nil leaves
-    /// the file in the temporary folder. The task starts at once, unless `startsImmediately` is false.
+    /// Creates a task that downloads a response to a file that `destination` names after the body has arrived; nil
+    /// leaves the file in the temporary folder. The task starts at once, unless `startsImmediately` is false.
     public nonisolated func download(
         _ request: Request, options: Download.Options = Download.Options(), startsImmediately: Bool = true,
         destination: Download.Destination?
@@ -337,8 +339,8 @@ extension Session {
 extension Session {
     /// The numbers of open connections of a session to one origin.
     public struct OpenConnections: Sendable, Hashable {
-        /// The scheme, the host and the port of the requests, such as `https://example.com:443`, also behind a proxy and for a
-        /// Unix socket. The port is always there, and an IPv6 address has brackets.
+        /// The scheme, the host and the port of the requests, such as `https://example.com:443`, also behind a proxy
+        /// and for a Unix socket. The port is always there, and an IPv6 address has brackets.
         public let origin: String
         /// The number of connections that carry a request, or a WebSocket.
         public let activeCount: Int

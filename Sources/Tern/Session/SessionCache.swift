@@ -45,8 +45,8 @@ struct SessionCache: Sendable {
     ///
     /// - Parameters:
     ///   - headers: The fields as they are sent.
-    ///   - sendsCookies: A Boolean value that indicates whether cookies of a store are sent with the request. The server knows
-    ///     no user of a store that has no cookies for it.
+    ///   - sendsCookies: Whether cookies of a store are sent with the request. The server knows no user of a store that
+    ///     has no cookies for it.
     func scope(of request: PreparedRequest, headers: Headers, sendsCookies: Bool) -> CacheScope {
         let own = request.request
         let partition = sendsCookies && own.cookies == nil ? cookiePartition : partition
@@ -91,8 +91,8 @@ struct SessionCache: Sendable {
 }
 
 extension Target {
-    /// Returns the value of `Host` in lower case if it names another host or port than the URL; nil if it does not, or without
-    /// the field.
+    /// Returns the value of `Host` in lower case if it names another host or port than the URL; nil if it does not, or
+    /// without the field.
     func otherHost(in headers: Headers) -> String? {
         guard let host = headers["Host"]?.lowercased() else { return nil }
         // An origin always has the port.
@@ -120,8 +120,8 @@ extension TrustPolicy {
     }
 }
 
-/// The fields that the session adds to a request from its own state, which other requests change: its cookies, and the answer
-/// to an earlier challenge.
+/// The fields that the session adds to a request from its own state, which other requests change: its cookies, and the
+/// answer to an earlier challenge.
 struct SessionFields: Sendable {
     /// The value of the `Cookie` field, with the cookies that the caller wrote; nil without cookies of a store.
     let cookies: [UInt8]?
@@ -169,7 +169,8 @@ extension PreparedRequest {
         SessionFields(cookies: cookieField(), authorization: sentAuthorization)
     }
 
-    /// Returns the fields as they are sent to a server, with a digest in place of an authorization that the session adds.
+    /// Returns the fields as they are sent to a server, with a digest in place of an authorization that the session
+    /// adds.
     func fieldsAsSent(with added: SessionFields) -> Headers {
         var fields = headers
         if !fields.contains("Accept") { fields["Accept"] = "*/*" }
@@ -184,8 +185,8 @@ extension PreparedRequest {
         return fields
     }
 
-    /// Returns a digest of the credentials of the request: of its header fields that hold a secret, of its URL, and of the
-    /// authorization that is sent for it. nil without any.
+    /// Returns a digest of the credentials of the request: of its header fields that hold a secret, of its URL, and of
+    /// the authorization that is sent for it. nil without any.
     func credentialDigest(with added: SessionFields) -> String? {
         var fields: [String] = []
         // The session's own fields were looked at once.

@@ -54,8 +54,8 @@ struct OriginSet: Sendable {
     func contains(_ target: Target) -> Bool { origins?.contains(target.origin) ?? true }
 }
 
-/// Selects the header fields that a session adds to a request, by the request's origin. Pure. A class, because each request
-/// asks for its fields, and a copy has many references.
+/// Selects the header fields that a session adds to a request, by the request's origin. Pure. A class, because each
+/// request asks for its fields, and a copy has many references.
 final class SessionHeaders: Sendable {
     private let all: Headers
     /// The fields without a secret.
@@ -85,7 +85,7 @@ final class SessionHeaders: Sendable {
         Headers.isSecret(field.name) && !Headers.namesMatch(field.name, "Proxy-Authorization")
     }
 
-    /// A Boolean value that indicates whether a field holds a secret.
+    /// Whether a field holds a secret.
     var haveSecrets: Bool { withoutSecrets.count != all.count }
 
     /// The fields for every request; nil if they depend on its origin. Known without a copy of its target.
@@ -198,8 +198,8 @@ enum AcceptLanguage {
     }
     #endif
 
-    /// Returns the languages in the variables that POSIX and GNU gettext define. `LANGUAGE` is a list, and counts only if a
-    /// locale is set.
+    /// Returns the languages in the variables that POSIX and GNU gettext define. `LANGUAGE` is a list, and counts only
+    /// if a locale is set.
     static func languages(_ variable: (String) -> String?) -> [String] {
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap(variable).first { !$0.isEmpty }
         guard let locale, let language = tag(locale) else { return [] }
@@ -220,8 +220,8 @@ enum AcceptLanguage {
 }
 
 /// Transliterates text to ASCII. FoundationEssentials has no such function, and that of the C library depends on the
-/// locale. A table covers the Latin alphabets of Europe. Other characters are percent-encoded as UTF-8, so that different
-/// names stay different.
+/// locale. A table covers the Latin alphabets of Europe. Other characters are percent-encoded as UTF-8, so that
+/// different names stay different.
 enum Transliteration {
     /// Returns a text of ASCII characters without control characters.
     static func ascii(_ text: String) -> String {
@@ -238,8 +238,8 @@ enum Transliteration {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// The replacements. Characters compare by canonical equivalence, so a letter with a combining mark equals the composed
-    /// one.
+    /// The replacements. Characters compare by canonical equivalence, so a letter with a combining mark equals the
+    /// composed one.
     private static let letters: [Character: String] = {
         let groups = [
             "A": "ÀÁÂÃĀĂĄǍ", "AE": "ÄÆ", "AA": "Å", "C": "ÇĆĈĊČ", "D": "ÐĎĐ", "E": "ÈÉÊËĒĔĖĘĚ", "G": "ĜĞĠĢ",

@@ -27,8 +27,8 @@ public struct AnySessionTask: TaskHandle {
 
     /// Returns the task's value as `type`. A typed handle of the task must still exist.
     ///
-    /// - Throws: The task's error; an error of kind `.unsupported` if no typed handle is left, the task is a stream, or its
-    ///   value has another type.
+    /// - Throws: The task's error; an error of kind `.unsupported` if no typed handle is left, the task is a stream, or
+    ///   its value has another type.
     public func value<T: Sendable>(as type: T.Type) async throws(NetworkError) -> T {
         guard let result = record.result else {
             throw NetworkError(.unsupported, reason: "no handle holds the value of task \(id) any more")
@@ -120,14 +120,16 @@ extension TaskHandle {
     /// The present progress of the request's body, without a stream. Its speed is nil.
     public var uploadProgressNow: Session.Progress { record.meter.upload }
 
-    /// The head of the response, as soon as it arrives; nil when the task ends, or the caller is cancelled, without one.
+    /// The head of the response, as soon as it arrives; nil when the task ends, or the caller is cancelled, without
+    /// one.
     public var response: ResponseHead? { get async { await record.waitForHead() } }
 
     /// The measurements of the task's last attempt; nil before its end.
     public var metrics: TaskMetrics? { record.metrics }
 
-    /// The data that continue a resumable download, once it was cancelled or failed. While it runs, they describe the bytes
-    /// that have arrived, in case the process is killed. nil for other tasks, and for a download that has succeeded.
+    /// The data that continue a resumable download, once it was cancelled or failed. While it runs, they describe the
+    /// bytes that have arrived, in case the process is killed. nil for other tasks, and for a download that has
+    /// succeeded.
     public var resumeData: ResumeData? { record.resumeData }
 
     /// Starts the task, or resumes it after a pause. Has no effect on a task that is running or has ended.

@@ -98,22 +98,22 @@ extension Result where Failure == NetworkError {
 }
 
 extension TransferOutcome {
-    /// A Boolean value that indicates whether the session may send another request after the response.
+    /// Whether the session may send another request after the response.
     fileprivate var mayBeFollowed: Bool { head.map { FollowUpRules.mayFollow($0) } ?? false }
 }
 
-/// Decides whether a session takes a task, and counts the tasks that it took and that have not ended. Any thread can ask,
-/// so that a task that is created after the session was invalidated fails at once.
+/// Decides whether a session takes a task, and counts the tasks that it took and that have not ended. Any thread can
+/// ask, so that a task that is created after the session was invalidated fails at once.
 package struct TaskAdmission: ~Copyable, Sendable {
     private static let closed: UInt64 = 1 << 63
 
     /// The number of tasks, and in its highest bit whether the session takes no more.
     private let state = Atomic<UInt64>(0)
 
-    /// A Boolean value that indicates whether the session has no task.
+    /// Whether the session has no task.
     package var isIdle: Bool { state.load(ordering: .acquiring) & ~Self.closed == 0 }
 
-    /// A Boolean value that indicates whether the session takes no more tasks.
+    /// Whether the session takes no more tasks.
     var isClosed: Bool { state.load(ordering: .relaxed) & Self.closed != 0 }
 
     /// Takes a task. Returns false if the session takes no more.

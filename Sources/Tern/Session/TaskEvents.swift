@@ -25,8 +25,8 @@ extension TaskRegistry {
 
     /// The end of a task.
     ///
-    /// A completion that waits in a stream of events keeps no body alive: it finds the value through the task's own handle,
-    /// and without one it has none.
+    /// A completion that waits in a stream of events keeps no body alive: it finds the value through the task's own
+    /// handle, and without one it has none.
     public struct Completion: Sendable {
         /// The task.
         public let task: AnySessionTask
@@ -42,11 +42,11 @@ extension TaskRegistry {
         public let metrics: TaskMetrics?
         private var observed: (any Sendable)?
 
-        /// The value of the task, such as `Response<Data>` for `Session.task(for:)`; nil for a task that failed, and for a
-        /// stream.
+        /// The value of the task, such as `Response<Data>` for `Session.task(for:)`; nil for a task that failed, and
+        /// for a stream.
         ///
-        /// An observer (`SessionObserver.didObserve(_:)`) receives the value of each task. In a stream of events, it is nil
-        /// once no typed handle of the task is left, and always for a call without a handle, such as `client.get`.
+        /// An observer (`SessionObserver.didObserve(_:)`) receives the value of each task. In a stream of events, it is
+        /// nil once no typed handle of the task is left, and always for a call without a handle, such as `client.get`.
         public var value: (any Sendable)? { observed ?? task.record.result?.deliveredValue }
 
         /// Returns the same completion with the value.

@@ -1,7 +1,8 @@
 /// The measurements of a task: times, bytes and the connection. They are those of the last attempt, unless stated
 /// otherwise.
 public struct TaskMetrics: Sendable, Hashable {
-    // Microseconds since the attempt entered the queue for a connection, as the transport counts them; −1 if never reached.
+    // Microseconds since the attempt entered the queue for a connection, as the transport counts them; −1 if never
+    // reached.
     package var nameLookupEnd: Int64
     package var connectEnd: Int64 = -1
     package var tlsEnd: Int64 = -1
@@ -20,18 +21,19 @@ public struct TaskMetrics: Sendable, Hashable {
     public package(set) var httpVersion: HTTPVersion?
     /// A Boolean value that indicates whether the connection carried another request before.
     public package(set) var isReusedConnection = false
-    /// The numeric address of the peer, which is the proxy if there is one; nil when there was no connection, and for a Unix domain socket.
+    /// The numeric address of the peer, which is the proxy if there is one; nil when there was no connection, and for a
+    /// Unix domain socket.
     public package(set) var remoteAddress: String?
     /// The port of the peer; nil when there was no connection, and for a Unix domain socket.
     public package(set) var remotePort: Int?
-    /// The reason why a trust policy that is `isReportOnly` would have refused the server; nil without one. Reported with
-    /// the request that opened the connection.
+    /// The reason why a trust policy that is `isReportOnly` would have refused the server; nil without one. Reported
+    /// with the request that opened the connection.
     public package(set) var pinReport: String?
-    /// The number of times that the request was sent over the wire: 2 after a dead pooled connection, one more for each time that
-    /// the server stated that it has not processed the request, up to 10; otherwise 1.
+    /// The number of times that the request was sent over the wire: 2 after a dead pooled connection, one more for each
+    /// time that the server stated that it has not processed the request, up to 10; otherwise 1.
     ///
-    /// Redirects, challenges, 417, 421 and retries are requests of their own and do not count here. `NetworkError.attempts`
-    /// counts the tries of a `RetryInterceptor`.
+    /// Redirects, challenges, 417, 421 and retries are requests of their own and do not count here.
+    /// `NetworkError.attempts` counts the tries of a `RetryInterceptor`.
     public package(set) var transactions = 1
 
     /// The time until the name of the host was resolved, or a numeric address was read; nil if that was not reached.
@@ -40,8 +42,8 @@ public struct TaskMetrics: Sendable, Hashable {
     public var connect: Duration? { Self.duration(connectEnd, since: nameLookupEnd) }
     /// The time from the TCP connection to the end of the TLS handshake; nil without one.
     public var tls: Duration? { tlsEnd > 0 ? Self.duration(tlsEnd, since: connectEnd) : nil }
-    /// The time from the start of the attempt to the first byte of the response. The start is the one after the last pause
-    /// before a connection, and the wait for a connection counts.
+    /// The time from the start of the attempt to the first byte of the response. The start is the one after the last
+    /// pause before a connection, and the wait for a connection counts.
     public var firstByte: Duration? { Self.duration(firstByteTime) }
     /// The time from the start of the attempt to its end.
     public var total: Duration? { Self.duration(totalTime) }
@@ -52,14 +54,14 @@ public struct TaskMetrics: Sendable, Hashable {
 }
 
 extension TaskMetrics {
-    /// Creates the measurements of an attempt that has not begun. By hand, because the implicit one is for this module only;
-    /// for that, one property has no default.
+    /// Creates the measurements of an attempt that has not begun. By hand, because the implicit one is for this module
+    /// only; for that, one property has no default.
     package init() { self.init(nameLookupEnd: -1) }
 }
 
 extension TaskMetrics: CustomStringConvertible, CustomReflectable {
-    /// The measurements with their units, such as `12.1 ms in all, first byte after 11.8 ms, connected in 0.4 ms; sent 120
-    /// bytes, received 2345 bytes; HTTP/1.1 with 192.0.2.1:443`. Stages that were not reached are left out.
+    /// The measurements with their units, such as `12.1 ms in all, first byte after 11.8 ms, connected in 0.4 ms; sent
+    /// 120 bytes, received 2345 bytes; HTTP/1.1 with 192.0.2.1:443`. Stages that were not reached are left out.
     public var description: String {
         let times = [
             total.map { "\(Self.milliseconds($0)) in all" },

@@ -17,13 +17,13 @@ package final class TaskRecord: Sendable {
         /// The request; nil after the end if its body is a sequence, which is then released.
         var request: PreparedRequest?
         var priority: Request.Priority
-        /// A Boolean value that indicates whether the first attempt is to register the task.
+        /// Whether the first attempt is to register the task.
         var isUnregistered = false
-        /// A Boolean value that indicates whether the registry may learn of the end when it next runs: it keeps the record
-        /// until then, so only for a request without a body or an object of the caller.
+        /// Whether the registry may learn of the end when it next runs: it keeps the record until then, so only for a
+        /// request without a body or an object of the caller.
         var mayEndLazily = false
         var transfer: Transfer?
-        /// A Boolean value that indicates whether the transfer waits to be started because the task is paused.
+        /// Whether the transfer waits to be started because the task is paused.
         var isTransferUnstarted = false
         var head: ResponseHead?
         /// The end of the last attempt, for its metrics. Keeps the body only if the value of the task is that body.
@@ -43,8 +43,8 @@ package final class TaskRecord: Sendable {
         }
     }
 
-    /// The state that only tasks with a handle, and few others, have. A class, so that the record of a plain call has one
-    /// empty reference in place of a dozen. Only touched with the lock of the record held.
+    /// The state that only tasks with a handle, and few others, have. A class, so that the record of a plain call has
+    /// one empty reference in place of a dozen. Only touched with the lock of the record held.
     private final class Extras {
         /// The request of a task that failed before it was prepared, or that has ended and released its body.
         var requestWithoutBody: Request?
@@ -58,18 +58,17 @@ package final class TaskRecord: Sendable {
         var onPause: (@Sendable () -> Void)?
         /// Set while others wait for the response of the task.
         var sharing: TaskSharing?
-        /// A Boolean value that indicates whether the work of a task that has ended is not needed any more.
+        /// Whether the work of a task that has ended is not needed any more.
         var isWorkCancelled = false
-        /// A Boolean value that indicates whether the reader of a stream ends the task. True once the head of a stream
-        /// was accepted.
+        /// Whether the reader of a stream ends the task. True once the head of a stream was accepted.
         var readerEndsTask = false
         var headWaiters: [Waiter<Void>] = []
         var states: Latest<Session.TaskState>?
         var resumeData: ResumeData?
         weak var result: (any TaskResult)?
 
-        /// Returns the properties; nil if both are nil. A function, because an initializer that returns nil has allocated
-        /// the object by then.
+        /// Returns the properties; nil if both are nil. A function, because an initializer that returns nil has
+        /// allocated the object by then.
         static func of(refused: Request?, label: String?) -> Extras? {
             if refused == nil, label == nil { return nil }
             let extras = Extras()
@@ -86,8 +85,8 @@ package final class TaskRecord: Sendable {
     package let meter = ProgressMeter()
     private let shared: Lock<Shared>
 
-    /// Creates a task. `request` is nil for a task that the system kept from an earlier run, and for one that has failed
-    /// already, whose request is `refused`.
+    /// Creates a task. `request` is nil for a task that the system kept from an earlier run, and for one that has
+    /// failed already, whose request is `refused`.
     init(
         id: TaskID, registry: TaskRegistry, request: PreparedRequest?, refused: Request? = nil,
         valueType: any Any.Type
@@ -272,8 +271,8 @@ package final class TaskRecord: Sendable {
 
     // MARK: Work for others
 
-    /// Sets what a cancellation and a pause of the task have to ask, because others can wait for its response; nil for a task
-    /// that works for itself.
+    /// Sets what a cancellation and a pause of the task have to ask, because others can wait for its response; nil for
+    /// a task that works for itself.
     func setSharing(_ sharing: TaskSharing?) {
         shared.withLock { shared in
             if sharing != nil || shared.extra != nil { shared.makeExtras().sharing = sharing }
@@ -406,8 +405,8 @@ package final class TaskRecord: Sendable {
 
     /// Starts the work.
     ///
-    /// - Parameter onLoop: A Boolean value that indicates whether the work begins on the caller's thread and continues on the
-    ///   transport's, which saves two changes of threads. Code of the caller must not run there.
+    /// - Parameter onLoop: Whether the work begins on the caller's thread and continues on the transport's, which saves
+    ///   two changes of threads. Code of the caller must not run there.
     private func startDriver(onLoop: Bool = false) {
         let work = shared.withLock { shared -> Work? in
             defer { shared.extra?.work = nil }
@@ -440,7 +439,8 @@ package final class TaskRecord: Sendable {
             shared.transfer = transfer
             if transfer.owner != nil {
                 shared.isUnregistered = false
-                // Read in place, because a copy of the request would have many fields. The usual request costs no retain.
+                // Read in place, because a copy of the request would have many fields. The usual request costs no
+                // retain.
                 shared.mayEndLazily =
                     shared.request.map { $0.request.hasNoExtras && $0.request.body.isNone || $0.hasOnlyValues } ?? false
             }
@@ -496,9 +496,9 @@ package final class TaskRecord: Sendable {
         shared.withLock { $0.makeExtras().resumeData = resumeData }
     }
 
-    /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is published.
-    /// Without `deliver`, the caller has the value itself. `value` is for the observers. With `keepsWork`, the work goes on for
-    /// others.
+    /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is
+    /// published. Without `deliver`, the caller has the value itself. `value` is for the observers. With `keepsWork`,
+    /// the work goes on for others.
     func end(
         _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, keepsWork: Bool = false,
         deliver: (() -> Void)? = nil
@@ -532,7 +532,7 @@ package final class TaskRecord: Sendable {
 
     /// Takes out what the task has until its end; nil if it has ended before.
     ///
-    /// - Parameter deliversLater: A Boolean value that indicates whether the caller delivers the value afterwards.
+    /// - Parameter deliversLater: Whether the caller delivers the value afterwards.
     private func takeEnd(
         _ state: Session.TaskState, outcome: TransferOutcome?, deliversLater: Bool, keepsWork: Bool = false
     ) -> End? {
@@ -578,7 +578,7 @@ package final class TaskRecord: Sendable {
         var states: Latest<Session.TaskState>?
         var waiters: [Waiter<Void>] = []
         let isLazy: Bool
-        /// A Boolean value that indicates whether the registry has never heard of the task.
+        /// Whether the registry has never heard of the task.
         let isUnregistered: Bool
     }
 }

@@ -9,13 +9,13 @@ import Foundation
 
 /// Lists a session's live tasks and publishes their events.
 ///
-/// A task is in the registry from its creation until its end. At its end, the task leaves the registry, then its value is
-/// delivered, then `Event.completed` is published.
+/// A task is in the registry from its creation until its end. At its end, the task leaves the registry, then its value
+/// is delivered, then `Event.completed` is published.
 ///
-/// The registry runs on the transport's executor. Tasks report to it by messages, which share one queue with the calls on
-/// it: a call that follows the creation or the end of a task sees it. Tasks hold the registry, so they finish with the
-/// configuration that they began with, even if the session itself is gone. The registry holds the tasks that run, and
-/// holds a task weakly that was never resumed.
+/// The registry runs on the transport's executor. Tasks report to it by messages, which share one queue with the calls
+/// on it: a call that follows the creation or the end of a task sees it. Tasks hold the registry, so they finish with
+/// the configuration that they began with, even if the session itself is gone. The registry holds the tasks that run,
+/// and holds a task weakly that was never resumed.
 public actor TaskRegistry {
     // MARK: The parts of a session that its tasks use
 
@@ -31,22 +31,22 @@ public actor TaskRegistry {
     nonisolated let hasInterceptors: Bool
     nonisolated let hasPolicy: Bool
     nonisolated let hasCredentials: Bool
-    /// A Boolean value that indicates whether the configuration has no hook, no cache, no credentials and no validation of
-    /// its own, so that a call can take the shortest way (`RequestExecution.plainResponse(to:decode:)`).
+    /// Whether the configuration has no hook, no cache, no credentials and no validation of its own, so that a call can
+    /// take the shortest way (`RequestExecution.plainResponse(to:decode:)`).
     nonisolated let isPlain: Bool
     /// The authorizations that servers accepted.
     nonisolated let authorizations = AuthenticationCache()
     /// The session's cookies; nil for none.
     nonisolated let cookies: CookieStore?
-    /// A Boolean value that indicates whether the session has cookies at this moment.
+    /// Whether the session has cookies at this moment.
     nonisolated var hasStoredCookies: Bool { cookies.map { !$0.isEmpty } ?? false }
     /// The cache around each exchange; nil for none.
     nonisolated let cache: SessionCache?
-    /// A Boolean value that indicates whether there is a cache. Known without a copy of it.
+    /// Whether there is a cache. Known without a copy of it.
     nonisolated let hasCache: Bool
     /// The header fields that the configuration adds to each request.
     nonisolated let headers: SessionHeaders
-    /// A Boolean value that indicates whether the configuration's headers can be sent. Checked once, not for each request.
+    /// Whether the configuration's headers can be sent. Checked once, not for each request.
     nonisolated let hasValidHeaders: Bool
 
     // MARK: The tasks
@@ -59,8 +59,8 @@ public actor TaskRegistry {
     private nonisolated let lastID = Atomic<UInt64>(0)
     /// The number of streams of events that may be alive.
     private nonisolated let subscriberCount = Atomic<Int>(0)
-    /// The number of those who learn of the end of a task at once: streams of events, callers that wait for a drain, and a
-    /// session that is gone, whose connections are closed after the last task.
+    /// The number of those who learn of the end of a task at once: streams of events, callers that wait for a drain,
+    /// and a session that is gone, whose connections are closed after the last task.
     private nonisolated let watcherCount = Atomic<Int>(0)
     private let liveTasks = Confined(LiveTasks<TaskRecord>())
     private var live: LiveTasks<TaskRecord> {
@@ -72,7 +72,7 @@ public actor TaskRegistry {
     private var subscribers = EventSubscribers<Event>()
     /// Those who wait for the invalidation.
     private var endWaiters: [Waiter<Void>] = []
-    /// A Boolean value that indicates whether a task that was taken before the end, and registers after it, is cancelled.
+    /// Whether a task that was taken before the end, and registers after it, is cancelled.
     private var cancelsNewTasks = false
     /// Notifies the observers of the invalidation. They do not run on the executor.
     private var invalidationNotice: Task<Void, Never>?
@@ -123,8 +123,8 @@ public actor TaskRegistry {
     /// Returns the live task of a number; nil if it has ended.
     public func task(_ id: TaskID) -> AnySessionTask? { live.record(id.number).map { AnySessionTask($0) } }
 
-    /// Returns the states of one live task. The current one comes first, and the terminal one is never lost. The stream is
-    /// empty for a task that is not live.
+    /// Returns the states of one live task. The current one comes first, and the terminal one is never lost. The stream
+    /// is empty for a task that is not live.
     public func states(of id: TaskID) -> AsyncStream<Session.TaskState> {
         guard let record = live.record(id.number) else { return AsyncStream { nil } }
         return record.states.stream()
@@ -137,8 +137,8 @@ public actor TaskRegistry {
         for record in await records { record.cancel() }
     }
 
-    /// The events of the session's tasks from now on. Each access returns a new stream that holds up to 1,024 events for a
-    /// slow reader. One `.dropped` takes the place of further events and counts them. The stream ends after
+    /// The events of the session's tasks from now on. Each access returns a new stream that holds up to 1,024 events
+    /// for a slow reader. One `.dropped` takes the place of further events and counts them. The stream ends after
     /// `.sessionInvalidated`, and when the session is released and its last task has ended.
     ///
     /// To follow one task to its end without loss, read its `states`.
@@ -190,8 +190,8 @@ public actor TaskRegistry {
         if mayHaveWatchers { executor.wake() }
     }
 
-    /// Ends a task that never registered, because the cache answered it. No message is sent unless somebody waits for the
-    /// last task.
+    /// Ends a task that never registered, because the cache answered it. No message is sent unless somebody waits for
+    /// the last task.
     nonisolated func endUnregistered() {
         guard admission.end() else { return }
         // Either this sees who waits for the last task, or that one sees that there is none.
@@ -199,7 +199,7 @@ public actor TaskRegistry {
         if mayHaveWatchers { post(self, operation: Self.noTaskIsLeft) }
     }
 
-    /// A Boolean value that indicates whether somebody may wait for the end of a task.
+    /// Whether somebody may wait for the end of a task.
     private nonisolated var mayHaveWatchers: Bool {
         admission.isClosed || watcherCount.load(ordering: .relaxed) > 0
     }
@@ -289,7 +289,7 @@ public actor TaskRegistry {
         notify(of: live.close(isIdle: admission.isIdle))
     }
 
-    /// A Boolean value that indicates whether the session was invalidated.
+    /// Whether the session was invalidated.
     var isInvalidated: Bool { live.phase == .invalidated }
 
     /// Returns when the session was invalidated and the observers know it, or the caller is cancelled.
@@ -307,7 +307,7 @@ public actor TaskRegistry {
 
     // MARK: Events
 
-    /// A Boolean value that indicates whether a stream of events or an observer receives events.
+    /// Whether a stream of events or an observer receives events.
     nonisolated var hasSubscribers: Bool { subscriberCount.load(ordering: .relaxed) > 0 || !observers.isEmpty }
 
     /// Publishes an event to every stream and observer. The event is made only if there is one.
@@ -318,8 +318,8 @@ public actor TaskRegistry {
         observe { $0.didObserve(event) }
     }
 
-    /// Publishes the end of a task. The observers receive its value; a stream of events, which can hold many of them, does
-    /// not.
+    /// Publishes the end of a task. The observers receive its value; a stream of events, which can hold many of them,
+    /// does not.
     nonisolated func publish(_ completion: Completion, value: (any Sendable)?) {
         enqueue(.completed(completion))
         if observers.isEmpty { return }

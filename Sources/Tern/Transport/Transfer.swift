@@ -73,14 +73,14 @@ package final class Transfer: Sendable {
         }
     }
 
-    /// Decides from the head of the final response whether its body counts as progress. Called before the first bytes of the
-    /// body.
+    /// Decides from the head of the final response whether its body counts as progress. Called before the first bytes
+    /// of the body.
     package func expectBody(of head: ResponseHead) {
         if !request.countsBody(of: head), meter.counts(id) { meter.setBodyCounted(false) }
     }
 
-    /// Stores the numbers of bytes (`ProgressMeter.update`), unless another attempt of the task has begun. Not inlined, which
-    /// saves a retain of the meter.
+    /// Stores the numbers of bytes (`ProgressMeter.update`), unless another attempt of the task has begun. Not inlined,
+    /// which saves a retain of the meter.
     @inline(never)
     package func updateProgress(sent: Int64, of sentTotal: Int64?, received: Int64?, of receivedTotal: Int64?) -> Bool {
         guard meter.counts(id) else { return false }
@@ -103,8 +103,8 @@ package final class Transfer: Sendable {
     /// The pipe that the session has offered; nil for none.
     package var pipe: BodyPipe? { shared.withLock { $0.state.pipe } }
 
-    /// Lends the socket of the body, of which this number of bytes is missing, to the reader until `TransferCommand.demand`.
-    /// `takeMoved()` then returns what the reader has moved.
+    /// Lends the socket of the body, of which this number of bytes is missing, to the reader until
+    /// `TransferCommand.demand`. `takeMoved()` then returns what the reader has moved.
     package func lendSocket(missing: Int64) -> Wake? {
         unsafe shared.withLock { shared in
             shared.state.lendSocket(missing: missing)
@@ -115,7 +115,8 @@ package final class Transfer: Sendable {
     /// Takes what the reader has moved; nil if it has not given the socket back.
     package func takeMoved() -> BodyPipe.Moved? { shared.withLock { $0.state.moved.take() } }
 
-    /// Receives the end of the body of an attempt that goes on: the transport still sends. Only after a switch to another protocol.
+    /// Receives the end of the body of an attempt that goes on: the transport still sends. Only after a switch to
+    /// another protocol.
     package func endBody() -> Wake? {
         unsafe shared.withLock { shared in
             shared.state.endBody()
@@ -152,16 +153,16 @@ package final class Transfer: Sendable {
         }
     }
 
-    /// Waits for the response of a request without reports of interim responses; `takeResponse()` returns it. The call stays
-    /// on the caller's actor.
+    /// Waits for the response of a request without reports of interim responses; `takeResponse()` returns it. The call
+    /// stays on the caller's actor.
     ///
     /// - Parameter cancel: Called if the calling task is cancelled before. It must end the attempt.
     func waitForResponse(
         onCancel cancel: @Sendable () -> Void, isolation: isolated (any Actor)? = #isolation
     ) async {
         await withTaskCancellationHandler {
-            // A closure that does not use the actor does not run on it, and the way to and from another thread would cost
-            // more than the call.
+            // A closure that does not use the actor does not run on it, and the way to and from another thread would
+            // cost more than the call.
             _ = isolation
             await wait(for: .response)
         } onCancel: {
@@ -174,13 +175,14 @@ package final class Transfer: Sendable {
         shared.withLock { $0.state.takeResponse() }
     }
 
-    /// A Boolean value that indicates whether the attempt has ended at its limit `Timeouts.total`.
+    /// Whether the attempt has ended at its limit `Timeouts.total`.
     var isOverTime: Bool { shared.withLock { $0.state.isOverTime } }
 
-    /// A Boolean value that indicates whether the attempt has ended.
+    /// Whether the attempt has ended.
     var hasEnded: Bool { shared.withLock { $0.state.hasEnded } }
 
-    /// Waits for bytes of the body, and returns those in the buffer; nil after the last byte, also when the attempt failed.
+    /// Waits for bytes of the body, and returns those in the buffer; nil after the last byte, also when the attempt
+    /// failed.
     package func piece() async -> BodyPiece? {
         await wait(for: .chunks)
         let piece = shared.withLock { $0.state.take() }
@@ -221,7 +223,7 @@ package final class TransferOutcome: Sendable {
     /// The body of a collected response that did not arrive in chunks, or its start when the attempt failed.
     package let body: Data
     package let failure: TransferFailure?
-    /// A Boolean value that indicates whether there is a failure. Known without a copy of it.
+    /// Whether there is a failure. Known without a copy of it.
     package let hasFailed: Bool
     package let metrics: TaskMetrics
     package let trailers: Headers
@@ -243,7 +245,8 @@ package final class TransferOutcome: Sendable {
         body.isEmpty ? self : TransferOutcome(head: head, failure: failure, metrics: metrics, trailers: trailers)
     }
 
-    /// Returns the outcome for a response whose value comes from a decoder: with the body only if the value is that body.
+    /// Returns the outcome for a response whose value comes from a decoder: with the body only if the value is that
+    /// body.
     @inline(__always)
     func kept<Value>(by decoder: BodyDecoder<Value>) -> TransferOutcome {
         isKept(by: decoder) ? self : withoutBody
@@ -279,10 +282,11 @@ package final class TransferOutcome: Sendable {
 /// The bytes of a body that the reader takes at once.
 package struct BodyPiece: Sendable {
     package var chunks: [Data]
-    /// The number of missing bytes if the reader now has the socket, to move those that follow the chunks; nil otherwise.
+    /// The number of missing bytes if the reader now has the socket, to move those that follow the chunks; nil
+    /// otherwise.
     package var missingCount: Int64?
-    /// A Boolean value that indicates whether the transport waits for `TransferCommand.demand`. With a lent socket, the reader sends
-    /// that command when it gives the socket back.
+    /// Whether the transport waits for `TransferCommand.demand`. With a lent socket, the reader sends that command when
+    /// it gives the socket back.
     package var owesDemand = false
 
     var isEmpty: Bool { chunks.isEmpty && missingCount == nil }
@@ -313,7 +317,7 @@ struct TransferState {
     private(set) var outcome: TransferOutcome?
     private(set) var hasEnded = false
     private(set) var isOverTime = false
-    /// A Boolean value that indicates whether no more bytes of the body follow.
+    /// Whether no more bytes of the body follow.
     private var isBodyEnded = false
     private var chunks: [Data] = []
     private var bufferedBytes = 0
@@ -323,7 +327,7 @@ struct TransferState {
     private var missingCount: Int64?
     /// The bytes that the reader has moved, once it has given the socket back, until the transport takes them.
     var moved: BodyPipe.Moved?
-    /// A Boolean value that indicates whether the transport waits until the reader asks for more.
+    /// Whether the transport waits until the reader asks for more.
     private var isFull = false
 
     init(bufferLimit: Int = highWaterMark) { self.bufferLimit = bufferLimit }

@@ -3,7 +3,8 @@ import TernConcurrency
 /// The time limits of an attempt, in nanoseconds. Pure: the transport reports the events of the attempt and the
 /// time.
 struct TransferClock {
-    /// The time after which an attempt without a `queue` limit looks whether streams that last long hold all connections.
+    /// The time after which an attempt without a `queue` limit looks whether streams that last long hold all
+    /// connections.
     private static let impliedQueueLimit: UInt64 = 30_000_000_000
 
     private let queueLimit: UInt64?
@@ -44,7 +45,7 @@ struct TransferClock {
         queuedAt = now
     }
 
-    /// A Boolean value that indicates whether the `queue` limit holds only while streams that last long hold all connections.
+    /// Whether the `queue` limit holds only while streams that last long hold all connections.
     var isQueueLimitImplied: Bool { queueLimit == nil }
 
     mutating func connected(_ now: UInt64) {

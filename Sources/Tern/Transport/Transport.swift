@@ -12,42 +12,42 @@ package protocol Transport: AnyObject, Sendable {
     /// The serial executor of the session's actors: the transport's event loop, if it has one.
     var executor: any MessageExecutor { get }
 
-    /// A Boolean value that indicates whether the transport calls `Transfer.owner` on its executor when an attempt starts.
-    /// Otherwise, the session sends the message of the owner itself, before the start.
+    /// Whether the transport calls `Transfer.owner` on its executor when an attempt starts. Otherwise, the session
+    /// sends the message of the owner itself, before the start.
     var announcesOwners: Bool { get }
 
-    /// The executor on which calls run without a switch between threads: that of the event loop, if the transport has one.
+    /// The executor on which calls run without a switch between threads: that of the event loop, if the transport has
+    /// one.
     var taskExecutor: any TaskExecutor { get }
 
-    /// A Boolean value that indicates whether a body that was requested compressed arrives in chunks as it was sent,
-    /// and the session decompresses it.
+    /// Whether a body that was requested compressed arrives in chunks as it was sent, and the session decompresses it.
     var leavesStreamsCompressed: Bool { get }
 
     /// Returns whether a proxy receives a request to a URL whole, and can then ask for credentials (407). Returns false
     /// for a tunnel, through which a 407 comes from the server.
     func forwardsToProxy(_ target: Target) -> Bool
 
-    /// Returns the credential of the proxy that receives a request to a URL whole; nil for a proxy without one, and for a
-    /// tunnel, whose challenges the transport answers itself.
+    /// Returns the credential of the proxy that receives a request to a URL whole; nil for a proxy without one, and for
+    /// a tunnel, whose challenges the transport answers itself.
     func proxyCredential(for target: Target) -> Credential?
 
     /// Returns the reason why the request of an attempt cannot be sent at all; nil if it can. Called before the start.
     func refusal(of transfer: Transfer) -> TransferFailure?
 
-    /// Starts an attempt. Progress, head, body and outcome arrive later, through `transfer`. Called with the task's lock
-    /// held, so it only queues.
+    /// Starts an attempt. Progress, head, body and outcome arrive later, through `transfer`. Called with the task's
+    /// lock held, so it only queues.
     func start(_ transfer: Transfer)
 
-    /// Sends a command to a started attempt. Does nothing after its end. Commands take effect in call order. Only queues,
-    /// like `start`.
+    /// Sends a command to a started attempt. Does nothing after its end. Commands take effect in call order. Only
+    /// queues, like `start`.
     func control(_ transfer: Transfer, _ command: TransferCommand)
 
-    /// Returns the open connections by origin, in the order of the origins. Empty for a transport that does not know its
-    /// connections.
+    /// Returns the open connections by origin, in the order of the origins. Empty for a transport that does not know
+    /// its connections.
     func openConnections() async -> [Session.OpenConnections]
 
-    /// Closes the connections that carry no attempt, and each other one after its last attempt. Called once the session is
-    /// invalidated, on its executor. Only queues, like `start`.
+    /// Closes the connections that carry no attempt, and each other one after its last attempt. Called once the session
+    /// is invalidated, on its executor. Only queues, like `start`.
     func drain()
 }
 
@@ -63,8 +63,8 @@ package enum TransferCommand: Sendable, Equatable {
     case demand
     /// Reads the pipe of the request's body again: it has bytes, or has ended.
     case bodyReady
-    /// Lends the socket to the reader, which has called `Transfer.offer(_:)`, whenever bytes have arrived. Has no effect if the
-    /// transport cannot lend it.
+    /// Lends the socket to the reader, which has called `Transfer.offer(_:)`, whenever bytes have arrived. Has no
+    /// effect if the transport cannot lend it.
     case usePipe
     /// Changes the priority of an attempt that waits for a connection.
     case prioritize(Request.Priority)
@@ -127,11 +127,11 @@ package final class TransferFailure: Error {
     /// A sentence without secrets that says what happened, and with which host.
     package let reason: String
     package let underlying: (any Error)?
-    /// A Boolean value that indicates whether a pooled connection was dead before any byte of the response arrived. Only
-    /// then does the session itself send a safe request again.
+    /// Whether a pooled connection was dead before any byte of the response arrived. Only then does the session itself
+    /// send a safe request again.
     package let isDeadPooledConnection: Bool
-    /// A Boolean value that indicates whether the server stated that it has not processed the request. Then a request of
-    /// any method is sent again, if its body can be (RFC 9113 §8.7).
+    /// Whether the server stated that it has not processed the request. Then a request of any method is sent again, if
+    /// its body can be (RFC 9113 §8.7).
     package let wasNotProcessed: Bool
 
     package init(
@@ -161,16 +161,15 @@ package final class TransferFailure: Error {
     }
 }
 
-/// The error of a process or a system without a free descriptor (EMFILE, ENFILE), and without an idle connection that could be
-/// closed. It is not retried: the wait before a retry can need a descriptor, too. On a clock other than `ContinuousClock`, the
-/// runtime's timer ends the process then.
+/// The error of a process or a system without a free descriptor (EMFILE, ENFILE), and without an idle connection that
+/// could be closed. It is not retried: the wait before a retry can need a descriptor, too. On a clock other than
+/// `ContinuousClock`, the runtime's timer ends the process then.
 struct OutOfDescriptors: Error, CustomStringConvertible {
     var description: String { "no descriptor is free" }
 }
 
 extension NetworkError {
-    /// A Boolean value that indicates whether a connection or a file could not be opened because the process or the system has no
-    /// free descriptor.
+    /// Whether a connection or a file could not be opened because the process or the system has no free descriptor.
     package var isOutOfDescriptors: Bool {
         if let failure = underlying as? FileFailure { return SpareDescriptors.isLack(failure.code) }
         return underlying is OutOfDescriptors

@@ -28,7 +28,7 @@ package final class UploadPipe: Sendable {
 
     /// The number of bytes in the pipe at which the producer waits.
     private let capacity: Int
-    /// A Boolean value that indicates whether the body can have trailers, which need a transport that sends them.
+    /// Whether the body can have trailers, which need a transport that sends them.
     package let hasTrailers: Bool
 
     /// A file that the transport reads itself, as long as its bytes are in memory.
@@ -70,10 +70,9 @@ package final class UploadPipe: Sendable {
         var ending = Ending.open
         var isClosed = false
         var isStarved = false
-        /// A Boolean value that indicates whether the transport has asked for more after the last bytes. Keeps its value when the
-        /// pipe is closed.
+        /// Whether the transport has asked for more after the last bytes. Keeps its value when the pipe is closed.
         var isDrained = true
-        /// A Boolean value that indicates whether the producer waits until the pipe is drained, and not for room.
+        /// Whether the producer waits until the pipe is drained, and not for room.
         var awaitsDrain = false
         var producer: Wake?
 
@@ -115,19 +114,19 @@ package final class UploadPipe: Sendable {
         return shared.withLock { $0.borrowedCount }
     }
 
-    /// A Boolean value that indicates whether the connection has taken all bytes.
+    /// Whether the connection has taken all bytes.
     package var isEmpty: Bool { shared.withLock { $0.bufferedBytes == 0 } }
 
-    /// A Boolean value that indicates whether the transport has asked for more bytes after the last ones. Keeps its value when the
-    /// pipe is closed, and is false then if bytes were pushed later.
+    /// Whether the transport has asked for more bytes after the last ones. Keeps its value when the pipe is closed, and
+    /// is false then if bytes were pushed later.
     ///
-    /// After a switch to another protocol, the transport reads the pipe only when the system has taken all that it read before: the
-    /// bytes of a drained pipe leave unless the connection breaks. Over HTTP/2, they have been handed over to the connection, which
-    /// outlives the stream.
+    /// After a switch to another protocol, the transport reads the pipe only when the system has taken all that it read
+    /// before: the bytes of a drained pipe leave unless the connection breaks. Over HTTP/2, they have been handed over
+    /// to the connection, which outlives the stream.
     package var isDrained: Bool { shared.withLock { $0.isDrained } }
 
-    /// Waits until the pipe is drained. Returns false if it was closed before. Called by the producer, which pushes nothing meanwhile;
-    /// bytes that others offer are waited for, too.
+    /// Waits until the pipe is drained. Returns false if it was closed before. Called by the producer, which pushes
+    /// nothing meanwhile; bytes that others offer are waited for, too.
     package func drained() async -> Bool {
         while true {
             await waitForDrainOrEnd()
@@ -165,8 +164,8 @@ package final class UploadPipe: Sendable {
         }
     }
 
-    /// Adds the bytes if there is room, without a wait. `hasRoom` is false if there is none and nothing was added. Otherwise,
-    /// the result is that of `push(_:)`.
+    /// Adds the bytes if there is room, without a wait. `hasRoom` is false if there is none and nothing was added.
+    /// Otherwise, the result is that of `push(_:)`.
     package func offer(_ chunk: Data) -> (hasRoom: Bool, accepted: Bool, isStarved: Bool) {
         shared.withLock { shared in
             guard shared.isClosed || shared.borrowedFile == nil && shared.bufferedBytes < capacity else {
@@ -181,7 +180,8 @@ package final class UploadPipe: Sendable {
         }
     }
 
-    /// Ends the body with its trailers, or fails it. Returns whether the transport waits for bytes and must be notified.
+    /// Ends the body with its trailers, or fails it. Returns whether the transport waits for bytes and must be
+    /// notified.
     package func end(_ result: Result<Headers, TransferFailure> = .success([:])) -> Bool {
         shared.withLock { shared in
             shared.ending =
@@ -215,8 +215,8 @@ package final class UploadPipe: Sendable {
     /// The number of bytes from which on a piece is worth a system call of its own. To copy 16 KiB takes about as long.
     private static let largeCount = 16 << 10
 
-    /// Removes and returns the next piece if it is large: the transport sends it from its place, without a copy. Also returns the
-    /// producer to wake.
+    /// Removes and returns the next piece if it is large: the transport sends it from its place, without a copy. Also
+    /// returns the producer to wake.
     func takeLarge() -> (piece: Data?, wake: Wake?) {
         unsafe shared.withLock { shared in
             guard let chunk = shared.chunks.first, chunk.count - shared.offset >= Self.largeCount else {
@@ -233,7 +233,7 @@ package final class UploadPipe: Sendable {
 
     /// Copies the bytes that are available. Also returns the producer to wake.
     ///
-    /// - Parameter leavesLarge: A Boolean value that indicates whether a large piece behind others is left for `takeLarge()`.
+    /// - Parameter leavesLarge: Whether a large piece behind others is left for `takeLarge()`.
     package func read(
         into buffer: UnsafeMutableRawBufferPointer, leavesLarge: Bool = false
     ) -> (read: Read, wake: Wake?) {

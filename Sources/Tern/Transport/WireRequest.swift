@@ -22,7 +22,7 @@ package struct WireRequest: Sendable {
         /// Bytes from a bounded pipe; the length is nil if it is not known.
         case pipe(UploadPipe, length: Int64?)
 
-        /// A Boolean value that indicates whether fields follow the body.
+        /// Whether fields follow the body.
         package var hasTrailers: Bool {
             if case .pipe(let pipe, _) = self { pipe.hasTrailers } else { false }
         }
@@ -41,18 +41,16 @@ package struct WireRequest: Sendable {
     /// decompresses itself. On Linux, `ContentDecoder` applies the limit.
     package var decompressionLimit: Int64
     package var decompresses: Bool
-    /// A Boolean value that indicates whether the attempt must not use a pooled connection, because the one before was
-    /// dead or does not serve the origin.
+    /// Whether the attempt must not use a pooled connection, because the one before was dead or does not serve the
+    /// origin.
     package var needsFreshConnection: Bool
-    /// A Boolean value that indicates whether the head is reported as soon as it arrives, not only with the outcome.
+    /// Whether the head is reported as soon as it arrives, not only with the outcome.
     package var announcesHead: Bool
-    /// A Boolean value that indicates whether the session decides at the head of a collected response whether it wants the
-    /// body.
+    /// Whether the session decides at the head of a collected response whether it wants the body.
     package var isDecidedAtHead: Bool
-    /// A Boolean value that indicates whether interim responses are reported, because the session has observers.
+    /// Whether interim responses are reported, because the session has observers.
     package var reportsInterimResponses: Bool
-    /// A Boolean value that indicates whether a final response of any status can be the result, because the caller has rules
-    /// of its own for it.
+    /// Whether a final response of any status can be the result, because the caller has rules of its own for it.
     package var acceptsAnyStatus: Bool
     /// nil for a request with the defaults.
     private var extras: Extras?
@@ -78,14 +76,14 @@ extension WireRequest {
     }
 
     /// Returns whether the session reads the body of a response in chunks, after its head. This is so for a stream or a
-    /// download, for a response on whose head it decides, for a body that it decompresses, and for a response that another
-    /// request may follow.
+    /// download, for a response on whose head it decides, for a body that it decompresses, and for a response that
+    /// another request may follow.
     package func streamsBody(of head: ResponseHead, isCompressed: Bool = false) -> Bool {
         delivery == .streamed || isDecidedAtHead || isCompressed || FollowUpRules.mayFollow(head)
     }
 
-    /// Returns whether the body of a response counts as progress, because it can be the result: not that of a response that
-    /// another request may follow, nor that of an error.
+    /// Returns whether the body of a response counts as progress, because it can be the result: not that of a response
+    /// that another request may follow, nor that of an error.
     func countsBody(of head: ResponseHead) -> Bool {
         switch head.status {
         case 101, 200...299: true
@@ -95,7 +93,7 @@ extension WireRequest {
 }
 
 extension WireRequest {
-    /// A Boolean value that indicates whether the request has a source of its body. Known without a copy of it.
+    /// Whether the request has a source of its body. Known without a copy of it.
     package var hasBody: Bool {
         if case .none = source { false } else { true }
     }
@@ -132,9 +130,8 @@ extension WireRequest {
         extras = Extras(fields)
     }
 
-    /// A Boolean value that indicates whether the request goes to its server in the usual way: without a cookie in raw bytes,
-    /// a Unix socket, a trust policy, another protocol, limits of its own on the buffer, a chunk or a message, and the rule to
-    /// avoid HTTP/2.
+    /// Whether the request goes to its server in the usual way: without a cookie in raw bytes, a Unix socket, a trust
+    /// policy, another protocol, limits of its own on the buffer, a chunk or a message, and the rule to avoid HTTP/2.
     package var hasNoExtras: Bool { extras == nil }
 
     /// The value of the `Cookie` field if its bytes are not UTF-8. `headers` then has no such field.
@@ -155,9 +152,10 @@ extension WireRequest {
         set { change { $0.trust = newValue } }
     }
 
-    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none. The
-    /// source is then a pipe. After a 101 response, its bytes are sent as they are, and those of the server arrive as the
-    /// chunks of the response, whose delivery is `.streamed`. The time limits `idle` and `total` end with the switch.
+    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none.
+    /// The source is then a pipe. After a 101 response, its bytes are sent as they are, and those of the server arrive
+    /// as the chunks of the response, whose delivery is `.streamed`. The time limits `idle` and `total` end with the
+    /// switch.
     package var upgrade: String? {
         get { extras?.fields.upgrade }
         set { change { $0.upgrade = newValue } }
@@ -181,8 +179,7 @@ extension WireRequest {
         set { change { $0.chunkLimit = newValue } }
     }
 
-    /// A Boolean value that indicates whether the response lasts long, so that its connection does not count for the limits of the
-    /// others.
+    /// Whether the response lasts long, so that its connection does not count for the limits of the others.
     package var isLive: Bool {
         get { extras?.fields.isLive ?? false }
         set { change { $0.isLive = newValue } }
@@ -194,7 +191,7 @@ extension WireRequest {
         set { change { $0.onQueueChange = newValue } }
     }
 
-    /// A Boolean value that indicates whether HTTP/2 is not offered to the server.
+    /// Whether HTTP/2 is not offered to the server.
     package var avoidsHTTP2: Bool {
         get { extras?.fields.avoidsHTTP2 ?? false }
         set { change { $0.avoidsHTTP2 = newValue } }

@@ -71,8 +71,8 @@ extension TrustPolicy {
     ///
     /// - Parameters:
     ///   - host: The host of the connection.
-    ///   - chain: The verified chain, the server's own certificate first. Without verification, the chain that the server
-    ///     sent.
+    ///   - chain: The verified chain, the server's own certificate first. Without verification, the chain that the
+    ///     server sent.
     ///   - now: The time to compare with the expiry of the pins.
     func verdict(on chain: [Certificate], of host: String, now: Date) -> TrustVerdict {
         guard let pins else { return .accepted }

@@ -111,10 +111,10 @@ public enum TLSVersion: Int, Sendable, Hashable, Comparable {
 
 /// The trust policies of a session, by host.
 ///
-/// The key is a host's name or address, or `*.example.com` for every name under `example.com`, at any depth but not itself.
-/// An exact name takes precedence over a wildcard, and a longer wildcard over a shorter one. Hosts are compared in the
-/// canonical form of WHATWG's URL standard: upper case and a dot at the end make no difference, `bücher.example` equals
-/// `xn--bcher-kva.example`, and `127.1` equals `127.0.0.1`.
+/// The key is a host's name or address, or `*.example.com` for every name under `example.com`, at any depth but not
+/// itself. An exact name takes precedence over a wildcard, and a longer wildcard over a shorter one. Hosts are compared
+/// in the canonical form of WHATWG's URL standard: upper case and a dot at the end make no difference, `bücher.example`
+/// equals `xn--bcher-kva.example`, and `127.1` equals `127.0.0.1`.
 public struct TrustPolicies: Sendable, Hashable {
     /// The policy for hosts that are not listed; nil refuses them.
     public var standard: TrustPolicy? = TrustPolicy()
@@ -168,7 +168,7 @@ public struct TrustPolicies: Sendable, Hashable {
         TransferFailure(.untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
     }
 
-    /// A Boolean value that indicates whether the policies ask for nothing beyond the TLS library's own checks.
+    /// Whether the policies ask for nothing beyond the TLS library's own checks.
     var isDefault: Bool { hosts.isEmpty && standard == TrustPolicy() }
 
     var all: [TrustPolicy] { Array(hosts.values) + (standard.map { [$0] } ?? []) }

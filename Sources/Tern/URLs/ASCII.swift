@@ -9,7 +9,7 @@ extension UInt8 {
 
     var isASCIILetter: Bool { (self | 0x20) &- 0x61 < 26 }
 
-    /// A Boolean value that indicates whether the byte is 0x00–0x1F or 0x7F.
+    /// Whether the byte is 0x00–0x1F or 0x7F.
     var isASCIIControl: Bool { self < 0x20 || self == 0x7F }
 
     /// The value 0–15; nil if the byte is not a hexadecimal digit.
@@ -22,8 +22,7 @@ extension UInt8 {
         }
     }
 
-    /// A Boolean value that indicates whether the byte is a space or a horizontal tab: the optional whitespace of RFC
-    /// 9110 §5.6.3.
+    /// Whether the byte is a space or a horizontal tab: the optional whitespace of RFC 9110 §5.6.3.
     package var isHTTPWhitespace: Bool { self == 0x20 || self == 0x09 }
 }
 
@@ -79,8 +78,8 @@ extension String {
 
     /// Returns whether two texts have the same bytes in UTF-8.
     ///
-    /// `==` compares canonical equivalence, by which the Kelvin sign is `K`, and `é` equals `e` followed by a combining mark. For a
-    /// server or a file system these are different texts.
+    /// `==` compares canonical equivalence, by which the Kelvin sign is `K`, and `é` equals `e` followed by a combining
+    /// mark. For a server or a file system these are different texts.
     package func hasSameBytes(as other: String) -> Bool {
         // Most texts already differ in length.
         guard utf8.count == other.utf8.count else { return false }

@@ -18,7 +18,7 @@ package struct CanonicalHost: Sendable, Hashable {
     package let text: String
     /// The form in a URL: an IPv6 address is in brackets, and its zone follows `%25`.
     let urlText: String
-    /// A Boolean value that indicates whether this is an IPv4 or IPv6 address.
+    /// Whether this is an IPv4 or IPv6 address.
     let isAddress: Bool
 
     /// Parses a host from a user: in the form of a URL, or an IPv6 address without brackets, whose zone follows `%`.
@@ -68,7 +68,8 @@ package struct CanonicalHost: Sendable, Hashable {
         ByteSet.unreserved.contains(byte) && byte.asciiLowercased == byte
     }
 
-    /// The greatest length of a name before it is converted, in bytes: each of 253 bytes can stand for a scalar of four.
+    /// The greatest length of a name before it is converted, in bytes: each of 253 bytes can stand for a scalar of
+    /// four.
     private static let longestInternationalName = 1_012
 
     /// Returns a name in lower case, with its international labels converted. The result is checked like a name that
@@ -143,8 +144,8 @@ package struct CanonicalHost: Sendable, Hashable {
         urlText = "[\(address.text)%25\(name)]"
     }
 
-    /// Parses the name of an interface, whose case matters, or its number. The number of an interface of this system becomes its
-    /// name, so that both are one host for trust and cookies; another one is written without leading zeros.
+    /// Parses the name of an interface, whose case matters, or its number. The number of an interface of this system
+    /// becomes its name, so that both are one host for trust and cookies; another one is written without leading zeros.
     private static func zone(_ bytes: ArraySlice<UInt8>) throws(Target.Problem) -> String {
         // The maximum length of an interface name on Linux.
         guard !bytes.isEmpty, bytes.count <= 15, bytes.allSatisfy({ ByteSet.unreserved.contains($0) }) else {

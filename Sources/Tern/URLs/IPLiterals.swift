@@ -126,7 +126,7 @@ struct IPv6Address {
     /// The bytes in network order.
     var bytes: [UInt8] { pieces.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] } }
 
-    /// A Boolean value that indicates whether the address is in fe80::/10, where it is ambiguous without a zone.
+    /// Whether the address is in fe80::/10, where it is ambiguous without a zone.
     var isLinkLocal: Bool { pieces[0] & 0xFFC0 == 0xFE80 }
 }
 

@@ -1,8 +1,8 @@
 extension Request {
     /// Query items of one request, in order.
     ///
-    /// A literal keeps its order. A value can have any type with a description. nil leaves the item out, and `.null` gives
-    /// the bare name, without `=`. The items follow a query that the URL already has.
+    /// A literal keeps its order. A value can have any type with a description. nil leaves the item out, and `.null`
+    /// gives the bare name, without `=`. The items follow a query that the URL already has.
     ///
     /// ```swift
     /// let query: Request.Query = ["page": 2, "tags": "a b", "cursor": nil, "flag": .null]   // page=2&tags=a%20b&flag

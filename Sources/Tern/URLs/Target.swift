@@ -72,7 +72,7 @@ package struct Target: Sendable {
 extension Target {
     /// `http` or `https`.
     package var scheme: String { authority.isSecure ? "https" : "http" }
-    /// A Boolean value that indicates whether the scheme is https.
+    /// Whether the scheme is https.
     package var isSecure: Bool { authority.isSecure }
     /// The host in its canonical form: ASCII without a dot at the end. An IPv6 address has no brackets.
     package var host: String { authority.host }
@@ -109,8 +109,8 @@ extension Target {
     /// The number of bytes before the path.
     var pathStart: Int { authority.root.utf8.count }
 
-    /// The scheme, the host and the port as they are sent: without the zone of an IPv6 address, which means nothing to another
-    /// host (RFC 6874 §4).
+    /// The scheme, the host and the port as they are sent: without the zone of an IPv6 address, which means nothing to
+    /// another host (RFC 6874 §4).
     var rootWithoutZone: String {
         var root = authority.root
         guard let zone = root.utf8.firstIndex(of: UInt8(ascii: "%")),

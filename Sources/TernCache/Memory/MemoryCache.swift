@@ -8,13 +8,13 @@ import TernConcurrency
 /// if let data = cache[url] { show(data) }        // in the same turn of the main actor, without a flicker
 /// await cache.trim(toCost: 10 << 20)
 /// ```
-/// At every instant, the sum of costs and the number of entries are within `limits`, and an expired entry is not returned.
-/// Values, and the closures given to the cache, run and are released without a lock held, so the `deinit` of a value may
-/// use the cache. Only the `==` and the hash of a key run under a lock, and must not use the cache.
+/// At every instant, the sum of costs and the number of entries are within `limits`, and an expired entry is not
+/// returned. Values, and the closures given to the cache, run and are released without a lock held, so the `deinit` of
+/// a value may use the cache. Only the `==` and the hash of a key run under a lock, and must not use the cache.
 ///
-/// The synchronous calls take 20 to 200 ns. Calls that can take long (trimming, removing by a condition, changing limits)
-/// are isolated to the actor, so that they run off the main actor, in batches of 256 entries. Look-ups continue between
-/// the batches.
+/// The synchronous calls take 20 to 200 ns. Calls that can take long (trimming, removing by a condition, changing
+/// limits) are isolated to the actor, so that they run off the main actor, in batches of 256 entries. Look-ups continue
+/// between the batches.
 public actor MemoryCache<Key: Hashable & Sendable, Value: Sendable> {
     @usableFromInline nonisolated let store: MemoryStore<Key, Value>
     let response: MemoryPressureResponse
@@ -22,9 +22,10 @@ public actor MemoryCache<Key: Hashable & Sendable, Value: Sendable> {
     private let listener: Task<Void, Never>?
 
     /// Creates a cache with a configuration.
-    /// - Parameter weakReferences: The weak references to evicted values. With nil, the cache does not find these again.
-    /// - Parameter cost: Returns the cost of a value, in the unit of the limits: bytes, for the default limits. Called once
-    ///   for each insert without a cost, in the caller's thread. Negative costs count as zero.
+    /// - Parameter weakReferences: The weak references to evicted values. With nil, the cache does not find these
+    ///   again.
+    /// - Parameter cost: Returns the cost of a value, in the unit of the limits: bytes, for the default limits. Called
+    ///   once for each insert without a cost, in the caller's thread. Negative costs count as zero.
     public init(
         _ configuration: MemoryCacheConfiguration = MemoryCacheConfiguration(),
         weakReferences: WeakReferences<Value>? = nil,
@@ -78,8 +79,8 @@ public actor MemoryCache<Key: Hashable & Sendable, Value: Sendable> {
     /// The number of entries, including expired entries that are not swept yet. Never above `limits.count`.
     public nonisolated var count: Int { store.ledger.count }
 
-    /// The counters of the cache. The shards are read one after another: under load, the figures are of slightly different
-    /// instants.
+    /// The counters of the cache. The shards are read one after another: under load, the figures are of slightly
+    /// different instants.
     public nonisolated var statistics: MemoryCacheStatistics { store.statistics }
 
     /// The keys, in no order, including those of expired entries. Copies all keys: intended for debugging.
@@ -88,8 +89,8 @@ public actor MemoryCache<Key: Hashable & Sendable, Value: Sendable> {
     /// The evictions from now on: entries that left without being removed or replaced by the user.
     ///
     /// Each access returns a stream of its own, which holds up to `eventLimit` events for a slow reader. One `.dropped`
-    /// element counts the events that do not fit, in their place. Evictions of one thread arrive in their order. The stream
-    /// does not hold the values. It ends with the cache, and when its reader is cancelled.
+    /// element counts the events that do not fit, in their place. Evictions of one thread arrive in their order. The
+    /// stream does not hold the values. It ends with the cache, and when its reader is cancelled.
     public nonisolated var evictions: AsyncStream<MemoryCacheEvent<Key>> { store.evictionEvents.stream() }
 }
 
@@ -98,8 +99,8 @@ public actor MemoryCache<Key: Hashable & Sendable, Value: Sendable> {
 extension MemoryCache {
     /// Returns the value of a key, and counts as a use. Returns nil if there is none, or if it has expired.
     ///
-    /// A cache that was created with `WeakReferences` also finds an evicted value that is still in use elsewhere, and stores it
-    /// again. Synchronous, from any thread.
+    /// A cache that was created with `WeakReferences` also finds an evicted value that is still in use elsewhere, and
+    /// stores it again. Synchronous, from any thread.
     @inlinable
     public nonisolated func value(for key: Key) -> Value? { store.value(for: key) }
 
@@ -137,13 +138,13 @@ extension MemoryCache {
     @inlinable @discardableResult
     public nonisolated func remove(_ key: Key) -> Value? { store.remove(key) }
 
-    /// Returns whether the cache holds a valid value of a key. Counts neither as a use nor as a look-up in the statistics,
-    /// and does not see evicted values that are still in use elsewhere.
+    /// Returns whether the cache holds a valid value of a key. Counts neither as a use nor as a look-up in the
+    /// statistics, and does not see evicted values that are still in use elsewhere.
     @inlinable
     public nonisolated func contains(_ key: Key) -> Bool { store.contains(key) }
 
-    /// Removes all entries, in one step for each shard, without sending evictions. Synchronous, from any thread; the values
-    /// are released in the caller's thread.
+    /// Removes all entries, in one step for each shard, without sending evictions. Synchronous, from any thread; the
+    /// values are released in the caller's thread.
     public nonisolated func removeAll() { store.removeAll() }
 }
 
@@ -162,8 +163,8 @@ extension MemoryCache {
     /// configuration.
     public func removeExpired() { _ = store.removeExpired() }
 
-    /// Removes every entry whose key meets a condition, including evicted values that are still in use. The condition runs
-    /// without a lock held, once for each key that is held at the start.
+    /// Removes every entry whose key meets a condition, including evicted values that are still in use. The condition
+    /// runs without a lock held, once for each key that is held at the start.
     public func removeAll(where condition: @Sendable (Key) -> Bool) {
         for key in store.allKeys where condition(key) { _ = store.remove(key) }
     }
@@ -177,7 +178,8 @@ extension MemoryCache {
         store.trim(toCount: limits.count, reason: .trimmed)
     }
 
-    /// Evicts the entries that the configuration's `response` defines for a level of memory pressure. The cache calls it for
-    /// each level that its source of memory pressure reports. An app can also call it, for example with `.background`.
+    /// Evicts the entries that the configuration's `response` defines for a level of memory pressure. The cache calls
+    /// it for each level that its source of memory pressure reports. An app can also call it, for example with
+    /// `.background`.
     public func trim(for level: MemoryPressureLevel) { store.trim(for: level, response: response) }
 }

@@ -25,8 +25,8 @@ struct NewEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
 }
 
-/// An entry that left a shard. It is released outside the shard's lock, because the `deinit` of a value can run any code,
-/// which can use the cache.
+/// An entry that left a shard. It is released outside the shard's lock, because the `deinit` of a value can run any
+/// code, which can use the cache.
 @usableFromInline
 struct RemovedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let key: Key

@@ -54,7 +54,7 @@ struct MemoryLedger: ~Copyable, Sendable {
         cost <= entryCost.load(ordering: .relaxed) && countLimit.load(ordering: .relaxed) > 0
     }
 
-    /// A Boolean value that indicates whether an insert above the limit of cost frees more than it needs.
+    /// Whether an insert above the limit of cost frees more than it needs.
     @inlinable var isPurging: Bool {
         costAfterPurge.load(ordering: .relaxed) < costLimit.load(ordering: .relaxed)
     }

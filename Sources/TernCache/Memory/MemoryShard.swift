@@ -90,7 +90,8 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
         case recoverable(RecoverableTable<Key, Value>.Entry)
     }
 
-    /// Looks a key up again after a miss: removes an expired entry, and returns an evicted value that may still be in use.
+    /// Looks a key up again after a miss: removes an expired entry, and returns an evicted value that may still be in
+    /// use.
     @inlinable
     mutating func handleMiss(
         of key: Key, fingerprint: UInt32, now: UInt64, ledger: borrowing MemoryLedger, into removed: inout Removed

@@ -25,8 +25,8 @@ extension MemoryStore {
                 evicted += evict(from: number, reason: reason) { part($0) > goal }
             }
             let rest = sum(ledger)
-            // Sums beyond 2⁵³ can round to no eviction at all. Then each shard evicts one entry. If that finds none, the
-            // shards are empty.
+            // Sums beyond 2⁵³ can round to no eviction at all. Then each shard evicts one entry. If that finds none,
+            // the shards are empty.
             if evicted == 0 {
                 for number in 0...shardMask where sum(ledger) > target {
                     var isFirst = true

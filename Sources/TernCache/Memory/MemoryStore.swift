@@ -1,7 +1,8 @@
 public import Synchronization
 public import TernConcurrency
 
-/// The content of a `MemoryCache`: one or four shards, each with a lock and concurrent readers, and the sums they share.
+/// The content of a `MemoryCache`: one or four shards, each with a lock and concurrent readers, and the sums they
+/// share.
 ///
 /// The only user code that runs under a lock is `==` and the hash of a key. Values and references are released, and
 /// evictions are sent, after the lock is released.
@@ -12,9 +13,9 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// The number of shards minus one.
     @usableFromInline let shardMask: Int
-    /// A Boolean value that indicates whether look-ups can run concurrently. LRU moves the entry of a hit, so it cannot.
+    /// Whether look-ups can run concurrently. LRU moves the entry of a hit, so it cannot.
     @usableFromInline let allowsConcurrentReads: Bool
-    /// A Boolean value that indicates whether a miss needs a second look-up, for values in use or expired entries.
+    /// Whether a miss needs a second look-up, for values in use or expired entries.
     @usableFromInline let handlesMisses: Atomic<Bool>
     @usableFromInline let hasDeadlines = Atomic<Bool>(false)
     @usableFromInline let hash = KeyHash()
@@ -150,7 +151,8 @@ extension MemoryStore {
         }
     }
 
-    /// Runs the reference to an evicted value, without a lock, and stores the value again unless its key has a newer one.
+    /// Runs the reference to an evicted value, without a lock, and stores the value again unless its key has a newer
+    /// one.
     @usableFromInline
     func recover(_ entry: RecoverableTable<Key, Value>.Entry, of key: Key, shard number: Int) -> Value? {
         guard let value = entry.reference() else {
@@ -203,7 +205,8 @@ extension MemoryStore {
     func insert(_ newEntry: NewEntry<Key, Value>) -> Bool {
         let location = location(of: newEntry.key)
         var isForced = false
-        // The loop ends: each round stores, evicts, or finds that another thread did. It sees a lowered limit at its start.
+        // The loop ends: each round stores, evicts, or finds that another thread did. It sees a lowered limit at its
+        // start.
         while ledger.admits(newEntry.cost) {
             let (result, removed) = withShard(location.shard) { shard in
                 var removed = Removed()
@@ -250,7 +253,8 @@ extension MemoryStore {
         }
     }
 
-    /// Removes the old value of a key whose new value is too expensive, so that nobody takes the old one for the new one.
+    /// Removes the old value of a key whose new value is too expensive, so that nobody takes the old one for the new
+    /// one.
     @usableFromInline
     func reject(_ newEntry: NewEntry<Key, Value>, shard number: Int, fingerprint: UInt32) {
         // A value that was to be recovered stays recoverable.

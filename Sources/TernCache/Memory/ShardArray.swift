@@ -149,10 +149,9 @@ struct ReaderGate: ~Copyable, Sendable {
     @usableFromInline
     init() {}
 
-    /// A Boolean value that indicates whether it is worth entering a stripe.
+    /// Whether it is worth entering a stripe.
     @inlinable var isProbablyOpen: Bool { isOpened.load(ordering: .relaxed) }
-    /// A Boolean value that indicates whether the gate is open. For a reader in its stripe, and for a writer with the
-    /// lock.
+    /// Whether the gate is open. For a reader in its stripe, and for a writer with the lock.
     @inlinable var isOpen: Bool { isOpened.load(ordering: .sequentiallyConsistent) }
 
     @inlinable

@@ -1,11 +1,12 @@
-/// Lets a memory cache hold the values that it evicts weakly, so that it finds them again while they are in use elsewhere.
+/// Lets a memory cache hold the values that it evicts weakly, so that it finds them again while they are in use
+/// elsewhere.
 ///
 /// A value that is held weakly counts towards no limit, and a look-up stores it again. For values that are objects:
 /// ```swift
 /// let cache = MemoryCache<URL, Document>(weakReferences: .objects) { $0.byteCount }
 /// ```
-/// For a value that is a struct around a shared object, specify how to hold that object weakly and how to create the value
-/// from it:
+/// For a value that is a struct around a shared object, specify how to hold that object weakly and how to create the
+/// value from it:
 /// ```swift
 /// WeakReferences<Picture> { picture in
 ///     let scale = picture.scale
@@ -16,8 +17,8 @@ public struct WeakReferences<Value: Sendable>: Sendable {
     /// A weak reference: returns the value while something else holds it, and nil from then on.
     public typealias Reference = @Sendable () -> Value?
 
-    /// Returns a weak reference to a value; nil for a value that cannot be found again. Called once for each insert, in the
-    /// caller's thread and without a lock held. The same is true of the reference.
+    /// Returns a weak reference to a value; nil for a value that cannot be found again. Called once for each insert, in
+    /// the caller's thread and without a lock held. The same is true of the reference.
     public let makeReference: @Sendable (Value) -> Reference?
 
     /// Creates weak references with a closure that returns the one to each value.
@@ -33,8 +34,8 @@ extension WeakReferences where Value: AnyObject {
     }
 }
 
-/// The evicted values of a shard that may still be in use elsewhere, held by their references. A pure value: the caller runs
-/// the references, without a lock held.
+/// The evicted values of a shard that may still be in use elsewhere, held by their references. A pure value: the caller
+/// runs the references, without a lock held.
 @usableFromInline
 struct RecoverableTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline
@@ -56,8 +57,7 @@ struct RecoverableTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         self.isEnabled = isEnabled
     }
 
-    /// A Boolean value that indicates whether enough entries came since the last sweep. Each of them then pays a constant
-    /// share of the next one.
+    /// Whether enough entries came since the last sweep. Each of them then pays a constant share of the next one.
     @inlinable var needsSweep: Bool { entries.count >= threshold }
 
     /// Adds the evicted value of a key that is not in the table. A key is either stored or recoverable, never both.

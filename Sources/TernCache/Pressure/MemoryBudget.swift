@@ -92,8 +92,8 @@ package struct MemoryInfo: Hashable, Sendable {
 /// The folders in which the control groups of this process keep their memory files (cgroups(7), `/proc/self/cgroup`).
 ///
 /// The mount points are those that systemd and the container runtimes use. In a container, the path that the kernel
-/// reports may be outside of the mount. Then the root of the mount is the process's own group. Every folder from the own
-/// group up to the root counts, because the limit of each of them holds.
+/// reports may be outside of the mount. Then the root of the mount is the process's own group. Every folder from the
+/// own group up to the root counts, because the limit of each of them holds.
 struct ControlGroup: Hashable {
     /// The folders of version 2, including the hybrid layout, with the own group first.
     var version2: [String] = []
@@ -125,8 +125,8 @@ struct ControlGroup: Hashable {
         return result + [""]
     }
 
-    /// Returns the smallest memory limit of the process, in bytes; nil if no group has one. "max" is no limit; version 1
-    /// writes a number near 2⁶³ for no limit.
+    /// Returns the smallest memory limit of the process, in bytes; nil if no group has one. "max" is no limit; version
+    /// 1 writes a number near 2⁶³ for no limit.
     func limit(_ files: SystemFileReader) -> UInt64? {
         let texts = version2.map { files($0 + "/memory.max") } + version1.map { files($0 + "/memory.limit_in_bytes") }
         return texts.compactMap { $0.flatMap(Self.number) }.filter { $0 < 1 << 62 }.min()

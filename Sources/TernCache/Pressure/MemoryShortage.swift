@@ -90,8 +90,8 @@ struct ControlGroupEvents: Hashable {
 
     /// Returns the event between the counters of `self` and newer ones.
     ///
-    /// `oom` and `oom_kill` are critical. `high` and `max` alone are no pressure: a group whose page cache has filled its
-    /// limit counts them all the time.
+    /// `oom` and `oom_kill` are critical. `high` and `max` alone are no pressure: a group whose page cache has filled
+    /// its limit counts them all the time.
     func change(to new: ControlGroupEvents) -> Change? {
         if new.exceeds(self, "oom") || new.exceeds(self, "oom_kill") { return .outOfMemory }
         return new.exceeds(self, "high") || new.exceeds(self, "max") ? .atLimit : nil

@@ -49,7 +49,7 @@ struct PressurePlan {
     /// The folders of version 1 to read.
     private(set) var sampledGroups: [String] = []
     private(set) var samplesMachine = false
-    /// A Boolean value that indicates whether stalls are reported. Then reaching a limit alone is no pressure.
+    /// Whether stalls are reported. Then reaching a limit alone is no pressure.
     private(set) var hasStalls = false
     private var signals: [MemoryPressureAvailability.Signal] = []
     private var missing: [String] = []

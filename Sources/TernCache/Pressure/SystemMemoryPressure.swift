@@ -17,18 +17,19 @@ public enum MemoryPressureLevel: Sendable, Hashable, CaseIterable {
 
 /// A source that reports memory pressure. Implement it in tests, or in an app that knows more than the system reports.
 public protocol MemoryPressureSource: Sendable {
-    /// The levels from now on. Each access returns a stream of its own, with one element for each event, not for a state
-    /// that lasts. The stream ends only when no more levels can come.
+    /// The levels from now on. Each access returns a stream of its own, with one element for each event, not for a
+    /// state that lasts. The stream ends only when no more levels can come.
     var levels: AsyncStream<MemoryPressureLevel> { get }
 }
 
-/// The system's reports of memory pressure: `DispatchSource` and the app's move to the background on Apple platforms, the
-/// kernel's files on Linux.
+/// The system's reports of memory pressure: `DispatchSource` and the app's move to the background on Apple platforms,
+/// the kernel's files on Linux.
 ///
 /// On Linux, it uses the first available of two mechanisms. The first is a trigger on the pressure stall information of
-/// the process's control group or of the machine (`memory.pressure`, `/proc/pressure/memory`), together with the events of
-/// the control groups (version 2, `memory.events`); one thread sleeps in the kernel until they report. The second reads
-/// the limit of version 1 and `MemAvailable` every 5 seconds, while somebody listens. `availability` says which is used.
+/// the process's control group or of the machine (`memory.pressure`, `/proc/pressure/memory`), together with the events
+/// of the control groups (version 2, `memory.events`); one thread sleeps in the kernel until they report. The second
+/// reads the limit of version 1 and `MemAvailable` every 5 seconds, while somebody listens. `availability` says which
+/// is used.
 public final class SystemMemoryPressure: MemoryPressureSource {
     /// The source of the process.
     public static let shared = SystemMemoryPressure()

@@ -6,15 +6,16 @@ public import Foundation
 
 /// A store of values by key that a cache uses as its second level, and that several processes can share.
 ///
-/// ``DiskCache`` is one. `RedisStore`, of the package `Integrations/SharedCache`, is another: the servers of a fleet share
-/// what they fetched. Attach a store with ``SecondLevelCache``.
+/// ``DiskCache`` is one. `RedisStore`, of the package `Integrations/SharedCache`, is another: the servers of a fleet
+/// share what they fetched. Attach a store with ``SecondLevelCache``.
 ///
-/// Every method may be called from any number of tasks at once. An error or a slow answer never fails a load: the cache goes on
-/// without the store. The caller bounds the time of each call, and cancels the calling task when the bound has passed; a
-/// store need not react to that. A store may lose values at any time, and never returns a value after its lifetime.
+/// Every method may be called from any number of tasks at once. An error or a slow answer never fails a load: the cache
+/// goes on without the store. The caller bounds the time of each call, and cancels the calling task when the bound has
+/// passed; a store need not react to that. A store may lose values at any time, and never returns a value after its
+/// lifetime.
 ///
-/// The caller verifies each value with a checksum and against its key. A store therefore need not find damage, but it must
-/// not return more than about the number of bytes that its own inserts accept.
+/// The caller verifies each value with a checksum and against its key. A store therefore need not find damage, but it
+/// must not return more than about the number of bytes that its own inserts accept.
 public protocol CacheStore: Sendable {
     /// Returns a value with its age; nil if there is none, or if its lifetime has passed.
     func entry(for key: CacheStoreKey) async throws -> CacheStoreEntry?
@@ -30,10 +31,11 @@ public protocol CacheStore: Sendable {
     /// Removes a value. A missing one is not an error.
     func remove(_ key: CacheStoreKey) async throws
 
-    /// Removes all values of a group. After the return, no look-up of any process finds one that was stored before the call.
+    /// Removes all values of a group. After the return, no look-up of any process finds one that was stored before the
+    /// call.
     ///
-    /// - Throws: If values of the group may be left. Unlike the other errors, this one reaches the user, because a logout
-    ///   depends on the removal.
+    /// - Throws: If values of the group may be left. Unlike the other errors, this one reaches the user, because a
+    ///   logout depends on the removal.
     func removeAll(inGroup group: String) async throws
 
     /// Removes all values of the store. Otherwise like ``removeAll(inGroup:)``.
@@ -41,7 +43,8 @@ public protocol CacheStore: Sendable {
 
     /// Reserves the fetch of a missing value, so that processes that miss it at the same time fetch it once.
     ///
-    /// By default, the reservation is granted whenever the value is missing: a store that one process uses needs no more.
+    /// By default, the reservation is granted whenever the value is missing: a store that one process uses needs no
+    /// more.
     ///
     /// - Parameters:
     ///   - key: The key of the value.
@@ -66,8 +69,8 @@ extension CacheStore {
 public struct CacheStoreKey: Sendable, Hashable {
     /// The group, which can be removed as a whole: the cache and the partition of its user. At most 256 bytes of UTF-8.
     public let group: String
-    /// Identifies the value in its group. At most 256 bytes of UTF-8. Tern's caches use digests, because keys are often URLs
-    /// with secrets.
+    /// Identifies the value in its group. At most 256 bytes of UTF-8. Tern's caches use digests, because keys are often
+    /// URLs with secrets.
     public let name: String
 
     /// Creates a key.
@@ -138,9 +141,10 @@ extension DiskCache: CacheStore {
 
 /// A value with what a cache keeps beside it, in the form in which a second level stores it.
 ///
-/// Anyone who can write to the store can write anything, so each part is checked before it is used. Numbers are little-endian:
-/// magic "TernShr1" · XXH64 of all that follows (8) · the time of receipt in milliseconds since 1970 (8) · lengths of the
-/// group, the name and the metadata (4 each) · group · name · metadata · value. The checksum finds damage, not forgery.
+/// Anyone who can write to the store can write anything, so each part is checked before it is used. Numbers are
+/// little-endian: magic "TernShr1" · XXH64 of all that follows (8) · the time of receipt in milliseconds since 1970 (8)
+/// · lengths of the group, the name and the metadata (4 each) · group · name · metadata · value. The checksum finds
+/// damage, not forgery.
 package struct SharedValue: Sendable, Equatable {
     /// The time at which the value was received from its server, by the clock of the process that received it.
     package var received: Date
@@ -199,8 +203,8 @@ package struct SharedValue: Sendable, Equatable {
         self.value = Data(bytes[value...])
     }
 
-    /// Returns the value with the earlier of two times of receipt: the stored one, and that which follows from the age in
-    /// the store. A clock that is ahead therefore never makes a value fresher.
+    /// Returns the value with the earlier of two times of receipt: the stored one, and that which follows from the age
+    /// in the store. A clock that is ahead therefore never makes a value fresher.
     func aged(by age: Duration, now: Date) -> SharedValue {
         var aged = self
         aged.received = min(received, now.addingTimeInterval(-max(0, age / .seconds(1))))

@@ -6,33 +6,34 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// A second level behind the memory and the disk of a cache: a ``CacheStore`` that several processes share, and the limits of
-/// its use.
+/// A second level behind the memory and the disk of a cache: a ``CacheStore`` that several processes share, and the
+/// limits of its use.
 ///
 /// ```swift
 /// var configuration = ImagePipeline.Configuration()
 /// configuration.secondLevel = SecondLevelCache(store)
 /// ```
 /// A load looks into memory, then on the disk, then into the second level, and then asks the network. A value from the
-/// second level is stored in the levels before it. Processes that miss a value at the same time fetch it once: one fetches, and
-/// the others wait for the value for at most ``waitLimit``.
+/// second level is stored in the levels before it. Processes that miss a value at the same time fetch it once: one
+/// fetches, and the others wait for the value for at most ``waitLimit``.
 ///
-/// A store that fails is a miss, and a store that does not answer costs at most ``timeLimit`` for each look-up. Neither is
-/// ever an error of a load.
+/// A store that fails is a miss, and a store that does not answer costs at most ``timeLimit`` for each look-up. Neither
+/// is ever an error of a load.
 public struct SecondLevelCache: Sendable {
     /// The store.
     public var store: any CacheStore
     /// The time that a load waits for one answer of the store, 250 milliseconds by default.
     public var timeLimit = Duration.milliseconds(250)
-    /// The time that a load waits for a value that another process fetches, 2 seconds by default. Then it fetches the value
-    /// itself. The removal of a group, as at a logout, waits as long for its end.
+    /// The time that a load waits for a value that another process fetches, 2 seconds by default. Then it fetches the
+    /// value itself. The removal of a group, as at a logout, waits as long for its end.
     public var waitLimit = Duration.seconds(2)
-    /// The time for which a process reserves a fetch, 10 seconds by default. If the process ends without the value, others
-    /// wait for at most ``waitLimit`` during this time.
+    /// The time for which a process reserves a fetch, 10 seconds by default. If the process ends without the value,
+    /// others wait for at most ``waitLimit`` during this time.
     public var reservationTime = Duration.seconds(10)
     /// The maximum lifetime of a value in the store, 1 day by default.
     public var lifetimeLimit = Duration.seconds(86_400)
-    /// The maximum number of bytes of a value with its head, 8 MiB by default. Larger values are neither stored nor read.
+    /// The maximum number of bytes of a value with its head, 8 MiB by default. Larger values are neither stored nor
+    /// read.
     public var entryByteLimit = 8 << 20
     /// The clock for the limits. For tests.
     package var clock: any Clock<Duration> = ContinuousClock()
@@ -55,8 +56,8 @@ extension SecondLevelCache {
     ///
     /// - Parameters:
     ///   - key: The key.
-    ///   - reserves: A Boolean value that indicates whether the caller fetches a missing value. It then waits for a value that
-    ///     another process fetches.
+    ///   - reserves: Whether the caller fetches a missing value. It then waits for a value that another process
+    ///     fetches.
     ///   - now: The present time, by which the age of the value is measured.
     @concurrent
     package func lookUp(_ key: CacheStoreKey, reserves: Bool, now: @Sendable () -> Date) async -> LookUp {
@@ -132,7 +133,8 @@ extension SecondLevelCache {
         await limited(timeLimit) { [store] in try await store.remove(key) } != nil
     }
 
-    /// Removes all values of a group, or of the store for nil. Returns the reason why values may be left; nil if none is.
+    /// Removes all values of a group, or of the store for nil. Returns the reason why values may be left; nil if none
+    /// is.
     @concurrent
     package func removeAll(inGroup group: String?) async -> String? {
         let failure = Lock<String?>(nil)
@@ -149,13 +151,15 @@ extension SecondLevelCache {
         return "the second level could not remove its values: \(reason)"
     }
 
-    /// Returns the result of an operation; nil if it fails, if it takes longer than the limit, and if the caller is cancelled.
+    /// Returns the result of an operation; nil if it fails, if it takes longer than the limit, and if the caller is
+    /// cancelled.
     private func limited<Value: Sendable>(
         _ limit: Duration, _ operation: @escaping @Sendable () async throws -> Value
     ) async -> Value? {
         let waiter = Waiter<Value?>()
         let clock = clock
-        // Both are owned and cancelled here. An operation that ignores its cancellation ends without a reader of its result.
+        // Both are owned and cancelled here. An operation that ignores its cancellation ends without a reader of its
+        // result.
         let work = Task {
             // Each error is a miss.
             let value = try? await operation()
@@ -183,8 +187,8 @@ private struct RelativeTime: Sendable {
     }
 }
 
-/// The values on their way to a second level. Nobody waits for them but `finish()`, and their number of bytes is bounded: a
-/// value beyond the bound is not stored there.
+/// The values on their way to a second level. Nobody waits for them but `finish()`, and their number of bytes is
+/// bounded: a value beyond the bound is not stored there.
 package final class SharedUploads: Sendable {
     private struct State {
         var bytes = 0

@@ -23,10 +23,10 @@ final class ByteStream {
     private var tls: TLSSession?
     private var registration: SocketRegistration?
     private(set) var events: SocketEvents
-    /// A Boolean value that indicates whether the last write over TLS waits for the rest of a message of the handshake.
+    /// Whether the last write over TLS waits for the rest of a message of the handshake.
     private var writeNeedsInput = false
-    /// A Boolean value that indicates whether the last read over TLS must first write an answer to the peer, such as to a key update.
-    /// Until the socket has room for it, no byte can be read.
+    /// Whether the last read over TLS must first write an answer to the peer, such as to a key update. Until the socket
+    /// has room for it, no byte can be read.
     private(set) var readNeedsOutput = false
     private var isOpen = true
 
@@ -48,16 +48,16 @@ final class ByteStream {
     /// The protocol that was negotiated by TLS.
     var negotiatedProtocol: String? { tls?.negotiatedProtocol }
 
-    /// A Boolean value that indicates whether another read could find bytes for which the socket reports no event,
-    /// after a read of fewer bytes than the buffer holds.
+    /// Whether another read could find bytes for which the socket reports no event, after a read of fewer bytes than
+    /// the buffer holds.
     var mayHoldBytes: Bool {
         guard let tls else { return false }
         return tls.hasPending || !tls.isDrained
     }
 
-    /// Returns whether a byte, an end or an error waits on a connection that nobody reads. It must be closed then. Records
-    /// of TLS without data, such as tickets, are taken and do not count, unless one is incomplete: nothing can be sent before
-    /// its rest, which may never come.
+    /// Returns whether a byte, an end or an error waits on a connection that nobody reads. It must be closed then.
+    /// Records of TLS without data, such as tickets, are taken and do not count, unless one is incomplete: nothing can
+    /// be sent before its rest, which may never come.
     func hasStrayInput() -> Bool {
         guard let tls else { return Socket.hasInput(descriptor) }
         guard mayHoldBytes || Socket.hasInput(descriptor) else { return tls.hasIncompleteHandshakeMessage }
@@ -73,9 +73,9 @@ final class ByteStream {
     /// Watches the socket for these events, and calls the handler. With no events, the socket is not watched at all:
     /// the system would report a failed connection again and again.
     ///
-    /// While a write waits for input, bytes are awaited in place of room for them, which there is: the handler writes when
-    /// `canWrite(after:)` says so. While a read waits for room, `.writable` is watched in place of `.readable`: no byte can be read
-    /// before.
+    /// While a write waits for input, bytes are awaited in place of room for them, which there is: the handler writes
+    /// when `canWrite(after:)` says so. While a read waits for room, `.writable` is watched in place of `.readable`: no
+    /// byte can be read before.
     func watch(_ wanted: SocketEvents, _ handler: any SocketHandler) {
         var wanted = wanted
         if writeNeedsInput, wanted.remove(.writable) != nil { wanted.insert(.readable) }
@@ -122,8 +122,7 @@ final class ByteStream {
         }
     }
 
-    /// A Boolean value that indicates whether the system can move bytes between the socket and a pipe or a file: not over TLS,
-    /// which changes them.
+    /// Whether the system can move bytes between the socket and a pipe or a file: not over TLS, which changes them.
     var isPlain: Bool { tls == nil }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Writing {
@@ -161,8 +160,8 @@ final class ByteStream {
         }
     }
 
-    /// Ends this side's direction, after which bytes can still be read. Returns false if the socket takes no more now; call
-    /// it again then.
+    /// Ends this side's direction, after which bytes can still be read. Returns false if the socket takes no more now;
+    /// call it again then.
     func endWriting() -> Bool {
         // Over TLS, close_notify is the end: the socket must still take answers to the peer's key updates.
         if let tls {

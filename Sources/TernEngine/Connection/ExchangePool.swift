@@ -1,8 +1,8 @@
 #if os(Linux)
 package import TernConcurrency
 
-/// The exchanges of one session that use a connection or wait for one. Confined to the loop's thread; the connections can
-/// live on other loops, too.
+/// The exchanges of one session that use a connection or wait for one. Confined to the loop's thread; the connections
+/// can live on other loops, too.
 ///
 /// `ConnectionPool` decides; this class lets the loops open and close the connections and start the exchanges.
 package final class ExchangePool {
@@ -16,10 +16,10 @@ package final class ExchangePool {
         package var liveConnectionsPerOrigin = Int.max
         /// The highest of the low priorities, whose exchanges leave a share of the connections to others.
         package var lowPriority = Int.min
-        /// A Boolean value that indicates whether the newest of equally urgent exchanges goes first.
+        /// Whether the newest of equally urgent exchanges goes first.
         package var isNewestFirst: Bool
-        /// The number of connections on the home loop from which on others are used: a request on another loop costs two
-        /// messages, which pays as soon as one loop has enough to do.
+        /// The number of connections on the home loop from which on others are used: a request on another loop costs
+        /// two messages, which pays as soon as one loop has enough to do.
         package var connectionsBeforeSpread = defaultConnectionsBeforeSpread
         /// The settings of connections on every loop.
         package var connection = LoopConnections.Settings()
@@ -28,7 +28,8 @@ package final class ExchangePool {
         /// Calls `ExchangePool.closeOldestIdle()`, for others in the process that lack a descriptor; nil for nobody.
         package var spares: SpareDescriptors.Holder?
 
-        /// The greatest time that others wait for one handshake, from its request on, in nanoseconds. 10 seconds by default.
+        /// The greatest time that others wait for one handshake, from its request on, in nanoseconds. 10 seconds by
+        /// default.
         var handshakeTurn: UInt64 = 10_000_000_000
 
         package init(
@@ -51,7 +52,7 @@ package final class ExchangePool {
         let loop: Int
         let key: ConnectionPool.KeyID
         var isOpen = false
-        /// A Boolean value that indicates whether an exchange was started on the connection.
+        /// Whether an exchange was started on the connection.
         var isUsed = false
     }
 
@@ -76,7 +77,7 @@ package final class ExchangePool {
     }
     /// The connections that open at this moment, while the pool gives them their first exchanges.
     private var justOpened: [ConnectionPool.ConnectionID] = []
-    /// A Boolean value that indicates whether an exchange starts outside of `perform()`.
+    /// Whether an exchange starts outside of `perform()`.
     private var isStartingDirectly = false
     /// The loops on which connections live, the home loop first.
     private var loops: [any ConnectionLoop] = []
@@ -166,8 +167,9 @@ package final class ExchangePool {
         }
     }
 
-    /// Returns whether a connection over HTTP/2 can carry the other protocol of an exchange on a stream (RFC 8441). It must have
-    /// room now: streams that carry other protocols can last for ever, and a connection over HTTP/1.1 takes their place.
+    /// Returns whether a connection over HTTP/2 can carry the other protocol of an exchange on a stream (RFC 8441). It
+    /// must have room now: streams that carry other protocols can last for ever, and a connection over HTTP/1.1 takes
+    /// their place.
     private func canShareStream(_ exchange: HTTPExchange) -> Bool {
         guard let key = exchange.sharedDestination?.key, !exchange.refusesExtendedConnect,
             !exchange.needsFreshConnection, pool.hasFreeConnection(key)
@@ -208,8 +210,8 @@ package final class ExchangePool {
         submission.needsFresh = exchange.needsFreshConnection
         submission.waitsForShared = waitsForShared
         let isKnown = pool.submit(submission, actions: &actions.value)
-        // The usual case needs no table: the exchange starts on a free connection. An exchange that is submitted again because its
-        // connection has ended does not take this way: a series of ended connections would recurse.
+        // The usual case needs no table: the exchange starts on a free connection. An exchange that is submitted again
+        // because its connection has ended does not take this way: a series of ended connections would recurse.
         if !isStartingDirectly, actions.value.count == 1,
             case .assign(exchange.id, let connection, _) = actions.value[0]
         {
@@ -249,8 +251,8 @@ package final class ExchangePool {
         if exchange.upgrade != nil { handshakes.leave(exchange.id) }
     }
 
-    /// Ends an exchange whose time limit for connecting has run out, without a call to its handler. The attempt to connect
-    /// ends, too, so that no later exchange waits for a peer that does not answer.
+    /// Ends an exchange whose time limit for connecting has run out, without a call to its handler. The attempt to
+    /// connect ends, too, so that no later exchange waits for a peer that does not answer.
     package func giveUpConnecting(_ exchange: HTTPExchange) {
         let connection = pool.connection(for: exchange.id)
         cancel(exchange)
@@ -259,8 +261,8 @@ package final class ExchangePool {
         perform()
     }
 
-    /// Returns the number of connections that carry exchanges with the server of an exchange that waits, and whether exchanges
-    /// that last long hold all that it could get.
+    /// Returns the number of connections that carry exchanges with the server of an exchange that waits, and whether
+    /// exchanges that last long hold all that it could get.
     package func connectionsInUse(for exchange: HTTPExchange) -> (count: Int, areAllLive: Bool) {
         pool.connectionsInUse(for: exchange.id)
     }
@@ -318,8 +320,8 @@ package final class ExchangePool {
         scheduleIdleTimer()
     }
 
-    /// Starts and stops the time limits for connecting. An exchange that has lost one connection to another one meanwhile goes
-    /// on with the time that it has left.
+    /// Starts and stops the time limits for connecting. An exchange that has lost one connection to another one
+    /// meanwhile goes on with the time that it has left.
     private func tellClaims() {
         let changes = pool.claimChanges
         pool.claimChanges.removeAll(keepingCapacity: true)
@@ -333,8 +335,8 @@ package final class ExchangePool {
         }
     }
 
-    /// Stops the time limits for connecting of exchanges that waited to share a connection, and wait in the queue again. All
-    /// that wait are looked at once for each first connection of a key.
+    /// Stops the time limits for connecting of exchanges that waited to share a connection, and wait in the queue
+    /// again. All that wait are looked at once for each first connection of a key.
     private func stopSharers(of key: ConnectionPool.KeyID?) {
         guard let key, keysWithSharers.contains(key), !pool.awaitsSharedConnection(key) else { return }
         keysWithSharers.remove(key)
@@ -378,8 +380,8 @@ package final class ExchangePool {
         loops[record.loop].start(exchange, on: connection)
     }
 
-    /// Lets the loop of a connection close it. The loop confirms it by `closed(_:)`, and the pool counts the connection until
-    /// then.
+    /// Lets the loop of a connection close it. The loop confirms it by `closed(_:)`, and the pool counts the connection
+    /// until then.
     private func close(_ connection: ConnectionPool.ConnectionID) {
         guard let record = records.value[connection] else { return pool.closed(connection, actions: &actions.value) }
         loops[record.loop].close(connection)
@@ -441,8 +443,8 @@ extension ExchangePool: ConnectionObserver {
         failed.handler.didEnd(error, isDeadConnection: false)
     }
 
-    /// Lets an exchange wait that failed for want of a descriptor while an idle connection of the process is closed for it.
-    /// Returns false for other errors, without such a connection, and after too many tries.
+    /// Lets an exchange wait that failed for want of a descriptor while an idle connection of the process is closed for
+    /// it. Returns false for other errors, without such a connection, and after too many tries.
     private func waitsForDescriptor(_ exchange: HTTPExchange, after error: EngineError) -> Bool {
         guard error.kind == .outOfDescriptors, exchange.descriptorsLacked < SpareDescriptors.tries,
             SpareDescriptors.closeOldest()

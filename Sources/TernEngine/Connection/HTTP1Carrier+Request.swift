@@ -9,10 +9,10 @@ extension HTTP1Carrier {
 
     func start(_ exchange: HTTPExchange) {
         if context.now >= usableUntil || mustLookBeforeUse(by: exchange) && stream.hasStrayInput() {
-            // The server has announced that it closes the connection about now. Bytes that arrive before the request can
-            // only belong to an answer that nobody asked for, and an end means that the request would be lost. Nothing
-            // was sent, so the exchange goes to another connection. The system is asked each time: the loop can have
-            // polled the socket before the bytes arrived, or serve other sockets first.
+            // The server has announced that it closes the connection about now. Bytes that arrive before the request
+            // can only belong to an answer that nobody asked for, and an end means that the request would be lost.
+            // Nothing was sent, so the exchange goes to another connection. The system is asked each time: the loop can
+            // have polled the socket before the bytes arrived, or serve other sockets first.
             closeIdle()
             return pool.returned(exchange)
         }
@@ -52,7 +52,8 @@ extension HTTP1Carrier {
         updateEvents()
     }
 
-    /// Writes the head of a usual request to the start of the send buffer. Returns the number of bytes; nil for any other.
+    /// Writes the head of a usual request to the start of the send buffer. Returns the number of bytes; nil for any
+    /// other.
     private func writeUsualHead(of exchange: HTTPExchange) -> Int? {
         guard exchange.body == .none, !exchange.hasUpgrade else { return nil }
         return unsafe HTTP1RequestHead.writeUsual(
@@ -76,8 +77,8 @@ extension HTTP1Carrier {
         try head.write(exchange.fields, into: &output)
     }
 
-    /// Returns whether the exchange may only be sent while no byte waits. That does not hold for the first exchange of a
-    /// connection that was opened for it, or after another new connection: a server that speaks first would cost one
+    /// Returns whether the exchange may only be sent while no byte waits. That does not hold for the first exchange of
+    /// a connection that was opened for it, or after another new connection: a server that speaks first would cost one
     /// connection after the other, and its reason would never be read.
     private func mustLookBeforeUse(by exchange: HTTPExchange) -> Bool {
         connection.exchanges > 0 || !exchange.startsAtOpening && exchange.newConnectionsLost == 0
@@ -112,8 +113,9 @@ extension HTTP1Carrier {
         updateEvents()
     }
 
-    /// Lets the system send the next bytes of a body with a stated length out of their file, which saves a copy. Returns whether
-    /// more can be sent; nil if the bytes must be copied, because they are not in a file, or follow bytes that wait.
+    /// Lets the system send the next bytes of a body with a stated length out of their file, which saves a copy.
+    /// Returns whether more can be sent; nil if the bytes must be copied, because they are not in a file, or follow
+    /// bytes that wait.
     private func sendFilePiece(of exchange: HTTPExchange) -> Bool? {
         guard outputOffset == output.count, stream.isPlain, let missing = missingBody else { return nil }
         // The end of the body is copied, because it ends the request.

@@ -33,20 +33,20 @@ final class HTTP1Carrier: ExchangeCarrier {
     var outputOffset = 0
     /// The number of bytes of the request's body that are still to be read; nil if it is not known.
     var missingBody: Int64?
-    /// A Boolean value that indicates whether the body has no bytes yet.
+    /// Whether the body has no bytes yet.
     var isStarved = false
-    /// A Boolean value that indicates whether more of the body can be sent as soon as the socket takes it.
+    /// Whether more of the body can be sent as soon as the socket takes it.
     var hasMoreBody = false
     /// The failure of a write. A response can still be read.
     var writeFailure: EngineError? { didSet { isWriting = writeFailure == nil } }
-    /// A Boolean value that indicates whether no write has failed.
+    /// Whether no write has failed.
     private(set) var isWriting = true
     private var willReadAtTurnEnd = false
     /// nil until a body waits for 100.
     private var continueTimer: LoopTimer?
     private var liveness: HTTP1Liveness
-    /// The timer of the looks at a silent path. It stays from exchange to exchange, and is cancelled when the loop is about to sleep
-    /// without one: to move it with each exchange would cost more.
+    /// The timer of the looks at a silent path. It stays from exchange to exchange, and is cancelled when the loop is
+    /// about to sleep without one: to move it with each exchange would cost more.
     private lazy var livenessTimer = LoopTimer(self)
     /// The time from which the idle connection is not used any more, by the promise of the server.
     private(set) var usableUntil = UInt64.max
@@ -81,8 +81,8 @@ final class HTTP1Carrier: ExchangeCarrier {
         context.callAtTurnEnd(self)
     }
 
-    /// A Boolean value that indicates whether a write has found a reset. A read then finds the end of the input, which is not that
-    /// of the peer. After a peer that ended its direction before, a write fails with EPIPE.
+    /// Whether a write has found a reset. A read then finds the end of the input, which is not that of the peer. After
+    /// a peer that ended its direction before, a write fails with EPIPE.
     private var wasReset: Bool { !isWriting && writeFailure.map { $0.code != EPIPE } ?? false }
 
     private var wantsInput: Bool { exchange?.isReading ?? !connection.mustClose }
@@ -97,7 +97,7 @@ final class HTTP1Carrier: ExchangeCarrier {
         stream.watch(events, self)
     }
 
-    /// - Parameter mayLend: A Boolean value that indicates whether the socket has input, so that it is worth lending.
+    /// - Parameter mayLend: Whether the socket has input, so that it is worth lending.
     private func read(mayLend: Bool = false) {
         var rounds = 0
         while wantsInput, !connection.mustClose {
@@ -141,8 +141,8 @@ final class HTTP1Carrier: ExchangeCarrier {
         takeEndOfBody()
     }
 
-    /// The buffer for bytes that are copied: a smaller one for a head, so that most of a large body behind it is read in
-    /// place, and for a body whose reader must not have more bytes in memory.
+    /// The buffer for bytes that are copied: a smaller one for a head, so that most of a large body behind it is read
+    /// in place, and for a body whose reader must not have more bytes in memory.
     private var receiveBuffer: UnsafeMutableRawBufferPointer {
         let capacity = connection.expectsHead ? Self.headCapacity : exchange?.readLimit ?? .max
         return unsafe UnsafeMutableRawBufferPointer(rebasing: context.receiveBuffer.prefix(capacity))
@@ -284,8 +284,8 @@ final class HTTP1Carrier: ExchangeCarrier {
         exchange.handler.didEnd(nil, isDeadConnection: false)
     }
 
-    /// Hands the connection to the handler of the exchange, with the bytes after the head of the 101 response. It leaves the
-    /// pool, so that open connections of another protocol do not hold up requests.
+    /// Hands the connection to the handler of the exchange, with the bytes after the head of the 101 response. It
+    /// leaves the pool, so that open connections of another protocol do not hold up requests.
     private func upgrade(_ rest: UnsafeRawBufferPointer) {
         guard let exchange, exchange.upgrade != nil else { return finish(isReusable: false) }
         guard outputOffset == output.count, writeFailure == nil else {

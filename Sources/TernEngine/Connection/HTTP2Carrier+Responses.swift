@@ -4,15 +4,15 @@ extension HTTP2Carrier {
     /// A stream that carries an exchange.
     final class Stream {
         let exchange: HTTPExchange
-        /// A Boolean value that indicates whether the connection carried an exchange before.
+        /// Whether the connection carried an exchange before.
         let isReused: Bool
-        /// A Boolean value that indicates whether the stream was sent with PING, after a time without use.
+        /// Whether the stream was sent with PING, after a time without use.
         var isProbe = false
         /// Bytes of the body that the reader does not want yet.
         var held: [UInt8] = []
-        /// A Boolean value that indicates whether the response has ended, apart from the held bytes.
+        /// Whether the response has ended, apart from the held bytes.
         var hasEnded = false
-        /// A Boolean value that indicates whether the server has ended its side of a tunnel, apart from the held bytes.
+        /// Whether the server has ended its side of a tunnel, apart from the held bytes.
         var hasEndedReceiving = false
         var trailers: [UInt8]?
         var hasResponse = false

@@ -20,12 +20,12 @@ final class HTTP2Carrier: ExchangeCarrier {
     private var outputOffset = 0
     private var isClosed = false
     private var willAct = false
-    /// A Boolean value that indicates whether bytes can be read for which the socket reports no event.
+    /// Whether bytes can be read for which the socket reports no event.
     private var mustRead = false
     var streamLimit = HTTP2StreamLimit()
     var liveness: HTTP2Liveness
     private lazy var livenessTimer = LoopTimer(self)
-    /// A Boolean value that indicates whether the connection failed because the server did not answer PING.
+    /// Whether the connection failed because the server did not answer PING.
     private var isSilent = false
     /// The number of bytes that the socket took.
     private var written = 0
@@ -51,7 +51,7 @@ final class HTTP2Carrier: ExchangeCarrier {
         actAtTurnEnd()
     }
 
-    /// A Boolean value that indicates whether a stream can carry another protocol (RFC 8441).
+    /// Whether a stream can carry another protocol (RFC 8441).
     var allowsExtendedConnect: Bool { session?.allowsExtendedConnect ?? false }
 
     // MARK: Exchanges
@@ -220,8 +220,8 @@ final class HTTP2Carrier: ExchangeCarrier {
         }
     }
 
-    /// Ends the connection after a failed write. A response, GOAWAY or an alert of TLS can wait in the socket, which says more
-    /// than the reset. No byte comes after a reset, so what is read is bounded by the buffer of the socket.
+    /// Ends the connection after a failed write. A response, GOAWAY or an alert of TLS can wait in the socket, which
+    /// says more than the reset. No byte comes after a reset, so what is read is bounded by the buffer of the socket.
     private func failAfterReading(_ error: EngineError) {
         var error = error
         // A response that is read frees a stream, and nobody may be put on a connection that is about to end.
@@ -281,8 +281,8 @@ final class HTTP2Carrier: ExchangeCarrier {
 
     private func fail(_ error: EngineError) {
         guard !isClosed else { return }
-        // GOAWAY with the reason, if the socket takes it at once. Afterwards the streams fail, and with the last one the
-        // pool can close the connection.
+        // GOAWAY with the reason, if the socket takes it at once. Afterwards the streams fail, and with the last one
+        // the pool can close the connection.
         var last: [UInt8] = []
         _ = session?.takeOutput(into: &last, upTo: 4_096)
         if !isClosed, outputOffset == output.count, !last.isEmpty {

@@ -7,11 +7,11 @@ protocol HandshakeGateOwner: AnyObject {
     func handshakeMayStart(_ exchange: HTTPExchange)
 }
 
-/// The exchanges of a session that ask for another protocol, each of which waits until no other one with the same server is
-/// in its handshake (RFC 6455 §4.1). `HandshakeQueue` decides. Confined to the thread of the pool's loop.
+/// The exchanges of a session that ask for another protocol, each of which waits until no other one with the same
+/// server is in its handshake (RFC 6455 §4.1). `HandshakeQueue` decides. Confined to the thread of the pool's loop.
 ///
-/// A handshake that takes long holds no other one up for longer than its turn, because anyone can point a name at the address of
-/// another server and let its handshakes hang.
+/// A handshake that takes long holds no other one up for longer than its turn, because anyone can point a name at the
+/// address of another server and let its handshakes hang.
 ///
 /// The time limits of an exchange run while it waits, as in the queue for a connection.
 final class HandshakeGate {

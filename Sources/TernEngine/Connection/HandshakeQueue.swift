@@ -1,11 +1,11 @@
 import TernConcurrency
 
-/// Lets one handshake run at a time for each address and port of a server (RFC 6455 §4.1). Pure: the caller performs the
-/// handshakes.
+/// Lets one handshake run at a time for each address and port of a server (RFC 6455 §4.1). Pure: the caller performs
+/// the handshakes.
 ///
-/// A handshake has one key or more: the addresses of its server, or its name where the address is not known. It runs as soon
-/// as no earlier handshake has one of its keys. Entering takes time in proportion to the number of its keys; leaving takes
-/// time in proportion to the number of those that wait for the same keys only if it has not run yet.
+/// A handshake has one key or more: the addresses of its server, or its name where the address is not known. It runs as
+/// soon as no earlier handshake has one of its keys. Entering takes time in proportion to the number of its keys;
+/// leaving takes time in proportion to the number of those that wait for the same keys only if it has not run yet.
 struct HandshakeQueue {
     typealias ID = UInt64
 
@@ -29,8 +29,8 @@ struct HandshakeQueue {
     /// The number of handshakes that run or wait.
     var count: Int { entries.count }
 
-    /// Adds a handshake, which is not in the queue. Returns true if it runs now; otherwise `leave(_:)` returns it when its
-    /// turn comes.
+    /// Adds a handshake, which is not in the queue. Returns true if it runs now; otherwise `leave(_:)` returns it when
+    /// its turn comes.
     mutating func enter(_ id: ID, for keys: Set<Key>) -> Bool {
         var blockers = 0
         for key in keys {

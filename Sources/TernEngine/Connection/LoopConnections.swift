@@ -3,7 +3,7 @@ import TernConcurrency
 
 /// A loop that opens and holds connections for a pool. Confined to the thread of the pool's loop.
 package protocol ConnectionLoop: AnyObject {
-    /// A Boolean value that indicates whether the loop can serve connections.
+    /// Whether the loop can serve connections.
     var isAvailable: Bool { get }
     /// The work of the connections of all pools on the loop, as the sum of `LoopLoads.work(on:)`.
     var work: Int { get }
@@ -15,22 +15,22 @@ package protocol ConnectionLoop: AnyObject {
         authorize: @escaping ProxyTunnel.Authorize)
     /// Starts an exchange on an open connection.
     func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID)
-    /// Closes a connection, which may still be connecting. No exchange is left on it. The observer's `closed(_:)` is called
-    /// when that is done, also for a connection that had ended before.
+    /// Closes a connection, which may still be connecting. No exchange is left on it. The observer's `closed(_:)` is
+    /// called when that is done, also for a connection that had ended before.
     func close(_ connection: ConnectionPool.ConnectionID)
 }
 
 /// The pool, or the object that reports to it from another loop. Confined to the thread of the connections' loop.
 package protocol ConnectionObserver: AnyObject {
-    /// Called when a connection is open for so many exchanges at a time. Over HTTP/2, it `isShared`: it carries so many until
-    /// `capacityChanged(_:to:)` reports the limit of the server.
+    /// Called when a connection is open for so many exchanges at a time. Over HTTP/2, it `isShared`: it carries so many
+    /// until `capacityChanged(_:to:)` reports the limit of the server.
     func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool)
     /// Called when a connection cannot be opened.
     func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError)
     /// Called when an exchange has left its connection. One that is not reusable takes no further exchange.
     func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool)
-    /// Called when the server has switched a connection to another protocol. It no longer belongs to the pool, but stays on
-    /// its loop until `closed(_:)`.
+    /// Called when the server has switched a connection to another protocol. It no longer belongs to the pool, but
+    /// stays on its loop until `closed(_:)`.
     func detached(_ connection: ConnectionPool.ConnectionID)
     /// Called when a connection is closed, by the peer or by `ConnectionLoop.close(_:)`.
     func closed(_ connection: ConnectionPool.ConnectionID)
@@ -38,7 +38,8 @@ package protocol ConnectionObserver: AnyObject {
     func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int)
     /// Called when the exchange of a connection that carries one at a time has turned out to last long.
     func becameLive(on connection: ConnectionPool.ConnectionID)
-    /// Called when the server of a connection over HTTP/2 allows extended CONNECT on it (RFC 8441 §3), or no longer does.
+    /// Called when the server of a connection over HTTP/2 allows extended CONNECT on it (RFC 8441 §3), or no longer
+    /// does.
     func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool)
     /// Called when a connection takes no further exchange.
     func draining(_ connection: ConnectionPool.ConnectionID)
@@ -51,7 +52,7 @@ package protocol ConnectionObserver: AnyObject {
 /// A connection that is open.
 protocol PooledCarrier: ExchangeCarrier {
     var id: ConnectionPool.ConnectionID { get }
-    /// A Boolean value that indicates whether the peer takes a further exchange.
+    /// Whether the peer takes a further exchange.
     var takesExchanges: Bool { get }
     /// Carries an exchange, for which the pool has found room.
     func start(_ exchange: HTTPExchange)
@@ -73,7 +74,8 @@ package final class LoopConnections {
 
     /// The settings of connections.
     package struct Settings: Sendable {
-        /// The number of bytes of a head, which servers over HTTP/2 are told. At least the largest limit of an exchange.
+        /// The number of bytes of a head, which servers over HTTP/2 are told. At least the largest limit of an
+        /// exchange.
         package var headLimit = HTTP2Session.Settings().headLimit
         /// The tickets of TLS. All loops of a session share them.
         let resumption = TLSResumption()
@@ -166,7 +168,8 @@ extension LoopConnections: ConnectionLoop {
     package func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
         if case .open(let carrier) = entries.value[connection] {
             if exchange.usesExtendedConnect, (carrier as? HTTP2Carrier)?.allowsExtendedConnect != true {
-                // A new connection, whose SETTINGS have not arrived or do not allow it. The exchange gets one of its own.
+                // A new connection, whose SETTINGS have not arrived or do not allow it. The exchange gets one of its
+                // own.
                 exchange.refusesExtendedConnect = true
                 finished(carrier, isReusable: carrier.takesExchanges)
                 return observer.returned(exchange)

@@ -1,20 +1,22 @@
 #if os(Linux)
 /// The owner of a connection that carries another protocol. Confined to the thread of the connection's loop.
 package protocol UpgradedConnectionHandler: AnyObject {
-    /// Called for bytes of the server, which are valid during the call only. Set `UpgradedConnection.isReading` to false to
-    /// receive no more for now.
+    /// Called for bytes of the server, which are valid during the call only. Set `UpgradedConnection.isReading` to
+    /// false to receive no more for now.
     func didReceive(_ bytes: UnsafeRawBufferPointer)
-    /// Returns memory for the next bytes; nil, the default, to receive them by `didReceive(_:)`. `didFill(_:)` follows at once.
+    /// Returns memory for the next bytes; nil, the default, to receive them by `didReceive(_:)`. `didFill(_:)` follows
+    /// at once.
     func receiveBuffer() -> UnsafeMutableRawBufferPointer?
-    /// Called when this number of bytes of the server is in the memory that `receiveBuffer()` returned, from its beginning; 0 if there
-    /// was none.
+    /// Called when this number of bytes of the server is in the memory that `receiveBuffer()` returned, from its
+    /// beginning; 0 if there was none.
     func didFill(_ count: Int)
     /// Called when the socket has taken all bytes after a `write` that returned false.
     func didWriteAll()
-    /// Called once, when the server has ended its direction. Bytes can still be sent. Call `finishWriting()` or `close()`.
-    func didEndReceiving()
-    /// Called once, when both sides have ended their directions, the connection failed, or its pool was closed; not after
+    /// Called once, when the server has ended its direction. Bytes can still be sent. Call `finishWriting()` or
     /// `close()`.
+    func didEndReceiving()
+    /// Called once, when both sides have ended their directions, the connection failed, or its pool was closed; not
+    /// after `close()`.
     ///
     /// - Parameter error: The reason of a failure; nil after a regular end.
     func didClose(_ error: EngineError?)
@@ -57,8 +59,8 @@ package final class UpgradedConnection {
     private var willAct = false
     /// The owner of the connection. Without one, the connection is closed at its next event.
     package weak var handler: (any UpgradedConnectionHandler)?
-    /// A Boolean value that indicates whether the handler receives bytes. False until the owner sets it. While it is false,
-    /// bytes wait in the socket, and an end or a failure is found only by a write.
+    /// Whether the handler receives bytes. False until the owner sets it. While it is false, bytes wait in the socket,
+    /// and an end or a failure is found only by a write.
     package var isReading = false {
         didSet {
             guard isReading != oldValue, isOpen else { return }
@@ -76,10 +78,10 @@ package final class UpgradedConnection {
         updateEvents()
     }
 
-    /// A Boolean value that indicates whether the connection is not closed.
+    /// Whether the connection is not closed.
     package var isOpen: Bool { carrier != nil }
 
-    /// A Boolean value that indicates whether the socket has taken all bytes so far, and more can be written.
+    /// Whether the socket has taken all bytes so far, and more can be written.
     package var isTakingBytes: Bool {
         guard isOpen, case .open = writing else { return false }
         return outputOffset == output.count
@@ -90,8 +92,8 @@ package final class UpgradedConnection {
     /// Sends bytes. See `write(bytes:)`.
     package func write(_ bytes: [UInt8]) -> Bool { unsafe bytes.withUnsafeBytes { unsafe write(bytes: $0) } }
 
-    /// Sends bytes, and keeps a copy of those that the socket does not take. Returns whether it took all. Otherwise, the
-    /// caller waits for `didWriteAll`; more bytes before it are kept, too. Bytes after a failure are dropped.
+    /// Sends bytes, and keeps a copy of those that the socket does not take. Returns whether it took all. Otherwise,
+    /// the caller waits for `didWriteAll`; more bytes before it are kept, too. Bytes after a failure are dropped.
     package func write(bytes: UnsafeRawBufferPointer) -> Bool {
         guard isOpen else { return false }
         switch writing {
@@ -221,7 +223,7 @@ package final class UpgradedConnection {
         stream.watch(events, self)
     }
 
-    /// A Boolean value that indicates whether bytes or the end wait for the socket.
+    /// Whether bytes or the end wait for the socket.
     private var isSending: Bool {
         if case .finishing = writing { return true }
         return outputOffset < output.count

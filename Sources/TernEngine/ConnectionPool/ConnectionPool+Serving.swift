@@ -117,8 +117,8 @@ extension ConnectionPool {
     /// Returns the kinds of exchanges for which more connections are to be opened than connect already; nil if none.
     ///
     /// Each connecting connection is claimed by one exchange. Where connections are expected to be multiplexed, the
-    /// others share those that exchanges of the sharing kind have claimed, and those whose server has not allowed an exchange
-    /// yet, up to their expected capacity.
+    /// others share those that exchanges of the sharing kind have claimed, and those whose server has not allowed an
+    /// exchange yet, up to their expected capacity.
     private func kindsThatNeedConnections(_ key: Int, among allowed: WaitingKinds) -> WaitingKinds? {
         let sharing = waiting.count(.unclaimedSharing.intersection(allowed), key: key)
         if sharing > 0 {
@@ -138,7 +138,7 @@ extension ConnectionPool {
 
     // MARK: Room
 
-    /// A Boolean value that indicates whether the total limit allows another connection, or an idle one can be closed.
+    /// Whether the total limit allows another connection, or an idle one can be closed.
     private var hasRoom: Bool { connectionCount < max(1, limits.connections) || !idle.isEmpty }
 
     /// Returns whether the limit of the origin allows another connection, or an idle one of the origin can be closed.

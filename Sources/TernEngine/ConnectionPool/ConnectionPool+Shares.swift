@@ -8,8 +8,8 @@ enum ConnectionUse: Int, Sendable {
 }
 
 extension ConnectionPool.Limits {
-    /// The number of connections to one origin that exchanges of low priority can use: all but one of eight, all but one of 2
-    /// to 8, and a single one.
+    /// The number of connections to one origin that exchanges of low priority can use: all but one of eight, all but
+    /// one of 2 to 8, and a single one.
     var lowConnections: Int {
         let count = max(1, min(connectionsPerOrigin, connections))
         return count - (count == 1 ? 0 : max(1, count / 8))
@@ -25,7 +25,7 @@ extension ConnectionPool {
 
     /// Returns the kinds of waiting exchanges of an origin that may use another connection.
     ///
-    /// - Parameter opening: A Boolean value that indicates whether the connections that connect for such exchanges count, too.
+    /// - Parameter opening: Whether the connections that connect for such exchanges count, too.
     func allowedKinds(_ origin: Int, opening: Bool) -> WaitingKinds {
         let record = table.origins[origin]
         var (low, live) = (record.low, record.live)
@@ -58,7 +58,8 @@ extension ConnectionPool {
         settle(table.keys[waiting[slot].key].origin, actions: &actions)
     }
 
-    /// Records the kind of the only exchange of a connection. One that lasts long does not count for the limits of the others.
+    /// Records the kind of the only exchange of a connection. One that lasts long does not count for the limits of the
+    /// others.
     mutating func setUse(_ use: ConnectionUse, of slot: Int) {
         let (previous, origin) = (connections[slot].use, connections[slot].origin)
         guard use != previous else { return }
@@ -81,7 +82,8 @@ extension ConnectionPool {
         }
     }
 
-    /// Records that the exchange of a connection has turned out to last long. It counts as such if the limit allows one more.
+    /// Records that the exchange of a connection has turned out to last long. It counts as such if the limit allows one
+    /// more.
     package mutating func becameLive(on connection: ConnectionID, actions: inout [Action]) {
         guard let slot = slot(of: connection), connections[slot].inFlight == 1, connections[slot].capacity <= 1,
             connections[slot].state == .open, !connections[slot].isLive
@@ -113,16 +115,16 @@ extension ConnectionPool {
         setUse(.ordinary, of: slot)
     }
 
-    /// Returns whether there are more connections than the limits allow: others have taken the room of one that has carried an
-    /// exchange that lasted long.
+    /// Returns whether there are more connections than the limits allow: others have taken the room of one that has
+    /// carried an exchange that lasted long.
     func hasTooMany(_ origin: Int) -> Bool {
         table.origins[origin].connections > max(1, limits.connectionsPerOrigin)
             || connectionCount > max(1, limits.connections)
     }
 
-    /// Returns the number of connections that carry exchanges with the server of a waiting exchange, and whether exchanges that
-    /// last long hold all that it could get, so that none may ever become free. For an exchange that lasts long, those of its
-    /// own limit count.
+    /// Returns the number of connections that carry exchanges with the server of a waiting exchange, and whether
+    /// exchanges that last long hold all that it could get, so that none may ever become free. For an exchange that
+    /// lasts long, those of its own limit count.
     package func connectionsInUse(for exchange: ExchangeID) -> (count: Int, areAllLive: Bool) {
         guard let slot = waiting.slot(of: exchange) else { return (0, false) }
         let origin = table.keys[waiting[slot].key].origin

@@ -3,25 +3,25 @@
 ///
 /// The rules:
 /// - The number of connections is limited per origin and in total. Connections that connect, that carry exchanges, that
-///   are idle and that drain are all counted. An idle connection is closed where its room is needed. It is counted until
-///   the caller has confirmed that it is closed: the connection that takes its room is opened after that.
-/// - A free connection of the same key is used, the one that was used last first. Otherwise a new one is opened, and the
-///   exchange takes it or a connection that becomes free before, whichever comes first.
+///   are idle and that drain are all counted. An idle connection is closed where its room is needed. It is counted
+///   until the caller has confirmed that it is closed: the connection that takes its room is opened after that.
+/// - A free connection of the same key is used, the one that was used last first. Otherwise a new one is opened, and
+///   the exchange takes it or a connection that becomes free before, whichever comes first.
 /// - Exchanges wait by priority, and then by age. Within an origin, the most urgent goes first, over all its keys.
 ///   Where the total limit is reached, origins take turns: a connection that becomes idle is closed if another origin
 ///   is next and has fewer connections, or has been passed over many times.
 /// - A connecting connection whose exchange has left serves the next waiting one. If no exchange waits, it may finish
 ///   and become idle. Until then it counts as idle: it is closed on time, by `closeIdle`, and where room is needed.
-/// - An HTTP/2 connection is filled up to its capacity before another is opened. Until its server has stated its limit, it
-///   carries one exchange. A connection that carries exchanges is
-///   never closed for room. While another origin waits for the total limit, a busy connection takes a bounded number
-///   of further exchanges, and then drains.
-/// - Exchanges that last long do not count for the limits, and have one of their own. Exchanges of low priority leave one of
-///   eight connections to an origin to the others. Both rules are for connections that carry one exchange at a time.
+/// - An HTTP/2 connection is filled up to its capacity before another is opened. Until its server has stated its limit,
+///   it carries one exchange. A connection that carries exchanges is never closed for room. While another origin waits
+///   for the total limit, a busy connection takes a bounded number of further exchanges, and then drains.
+/// - Exchanges that last long do not count for the limits, and have one of their own. Exchanges of low priority leave
+///   one of eight connections to an origin to the others. Both rules are for connections that carry one exchange at a
+///   time.
 ///
 /// An operation takes logarithmic time in the number of waiting exchanges and origins, and linear time in the number of
-/// keys of one origin for which exchanges wait (in general one). Operations that find a free connection, or for which no
-/// exchange waits, take constant time and neither allocate nor hash.
+/// keys of one origin for which exchanges wait (in general one). Operations that find a free connection, or for which
+/// no exchange waits, take constant time and neither allocate nor hash.
 package struct ConnectionPool: Sendable {
     package typealias ExchangeID = UInt64
     /// The number of a connection. The first is 1. Numbers of closed connections are refused, and not used again.
@@ -38,9 +38,9 @@ package struct ConnectionPool: Sendable {
         package var idleLifetime: UInt64
         /// The number of exchanges that a multiplexed connection is expected to carry until one of its key has a limit.
         package var streams: Int
-        /// The number of connections to one origin that carry an exchange that lasts long, such as a stream of events, beside
-        /// the others; at least 1. They do not count for the limits above. A connection that carries several exchanges at a time
-        /// counts for those above alone.
+        /// The number of connections to one origin that carry an exchange that lasts long, such as a stream of events,
+        /// beside the others; at least 1. They do not count for the limits above. A connection that carries several
+        /// exchanges at a time counts for those above alone.
         package var liveConnectionsPerOrigin = Int.max
         /// The highest of the low priorities. Exchanges of these leave a share of the connections to others.
         package var lowPriority = Int.min
@@ -66,15 +66,15 @@ package struct ConnectionPool: Sendable {
         package var key: KeyID
         /// The priority; higher values go first.
         package var priority: Int
-        /// A Boolean value that indicates whether the exchange lasts long.
+        /// Whether the exchange lasts long.
         package var isLive = false
-        /// A Boolean value that indicates whether the exchange takes only a connection that has just been opened.
+        /// Whether the exchange takes only a connection that has just been opened.
         package var needsFresh = false
-        /// A Boolean value that indicates whether other exchanges may use the connection at the same time.
+        /// Whether other exchanges may use the connection at the same time.
         package var mayShare = true
-        /// A Boolean value that indicates whether exchanges wait for a connecting connection instead of opening one
-        /// each, because it is likely to be multiplexed. The last submission decides for all exchanges of the key, until
-        /// a connection of the key has been opened; then its capacity decides.
+        /// Whether exchanges wait for a connecting connection instead of opening one each, because it is likely to be
+        /// multiplexed. The last submission decides for all exchanges of the key, until a connection of the key has
+        /// been opened; then its capacity decides.
         package var waitsForShared = false
 
         package init(exchange: ExchangeID, key: KeyID, priority: Int) {
@@ -85,7 +85,8 @@ package struct ConnectionPool: Sendable {
     }
 
     package enum Action: Sendable, Equatable {
-        /// Starts an exchange on a connection. A connection is reused if another exchange has been assigned to it before.
+        /// Starts an exchange on a connection. A connection is reused if another exchange has been assigned to it
+        /// before.
         case assign(ExchangeID, connection: ConnectionID, isReused: Bool)
         /// Opens a connection. The exchange is the one that needs it at this moment; another may get it.
         case open(ConnectionID, key: KeyID, exchange: ExchangeID)
@@ -96,7 +97,7 @@ package struct ConnectionPool: Sendable {
     /// A change of the exchange that a connecting connection is for.
     package struct ClaimChange: Sendable, Equatable {
         package let exchange: ExchangeID
-        /// A Boolean value that indicates whether a connection connects for the exchange from now on.
+        /// Whether a connection connects for the exchange from now on.
         package let hasConnection: Bool
     }
 
@@ -136,7 +137,8 @@ package struct ConnectionPool: Sendable {
     /// The latest time that the caller has passed.
     var now: UInt64 = 0
 
-    /// The changes since the caller removed them, in their order. A change can concern an exchange that no longer waits.
+    /// The changes since the caller removed them, in their order. A change can concern an exchange that no longer
+    /// waits.
     package var claimChanges: [ClaimChange] = []
 
     /// The number of connections, including those that connect or wait for room, without those that are being closed.
@@ -182,8 +184,8 @@ package struct ConnectionPool: Sendable {
         return id(of: waiting[slot].connection)
     }
 
-    /// Returns whether a waiting exchange waits to share a connection that connects for another one, or whose server has not
-    /// allowed an exchange yet.
+    /// Returns whether a waiting exchange waits to share a connection that connects for another one, or whose server
+    /// has not allowed an exchange yet.
     package func waitsToShare(_ exchange: ExchangeID) -> Bool {
         guard let slot = waiting.slot(of: exchange) else { return false }
         return awaitsSharedConnection(waiting[slot].key)
@@ -271,9 +273,9 @@ package struct ConnectionPool: Sendable {
     /// Reports that a connection has been opened, and the number of exchanges that it carries at a time: 1 for HTTP/1,
     /// more for HTTP/2. It takes the most urgent exchanges of its key.
     ///
-    /// - Parameter awaitsLimit: A Boolean value that indicates whether the number is provisional, because the server has not
-    ///   stated its limit. Until `capacityChanged` reports one above 0, the other exchanges wait for it, and no further
-    ///   connection is opened for those that are expected to fit.
+    /// - Parameter awaitsLimit: Whether the number is provisional, because the server has not stated its limit. Until
+    ///   `capacityChanged` reports one above 0, the other exchanges wait for it, and no further connection is opened
+    ///   for those that are expected to fit.
     package mutating func opened(
         _ connection: ConnectionID, capacity: Int, awaitsLimit: Bool = false, now: UInt64, actions: inout [Action]
     ) {
@@ -297,7 +299,8 @@ package struct ConnectionPool: Sendable {
         settle(connection: slot, actions: &actions)
     }
 
-    /// Assigns the most urgent waiting exchanges, also those that take only a new connection, to one that has just become ready.
+    /// Assigns the most urgent waiting exchanges, also those that take only a new connection, to one that has just
+    /// become ready.
     private mutating func fill(_ slot: Int, with first: WaitingKinds, actions: inout [Action]) {
         var kinds = first
         while connections[slot].takesExchanges {
@@ -308,9 +311,9 @@ package struct ConnectionPool: Sendable {
         }
     }
 
-    /// Reports that a connection could not be opened. Returns the exchange that gets the error: the one for which it was
-    /// opened, or the one that took its place when that one left; nil if no exchange needs the connection. The returned
-    /// exchange no longer waits. For the others, new connections are opened.
+    /// Reports that a connection could not be opened. Returns the exchange that gets the error: the one for which it
+    /// was opened, or the one that took its place when that one left; nil if no exchange needs the connection. The
+    /// returned exchange no longer waits. For the others, new connections are opened.
     package mutating func openFailed(_ connection: ConnectionID, actions: inout [Action]) -> ExchangeID? {
         guard let slot = slot(of: connection) else { return nil }
         if connections[slot].state == .closing {
@@ -369,8 +372,8 @@ package struct ConnectionPool: Sendable {
         settle(origin, actions: &actions)
     }
 
-    /// Reports that a connection is closed: after the action `close`, or by the peer. In the second case, the caller has
-    /// failed its exchanges. Exchanges that waited for it while it was connecting get another.
+    /// Reports that a connection is closed: after the action `close`, or by the peer. In the second case, the caller
+    /// has failed its exchanges. Exchanges that waited for it while it was connecting get another.
     package mutating func closed(_ connection: ConnectionID, actions: inout [Action]) {
         guard let slot = slot(of: connection) else { return }
         let (key, origin) = (connections[slot].key, connections[slot].origin)

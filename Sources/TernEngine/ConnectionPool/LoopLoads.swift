@@ -1,5 +1,5 @@
-/// The numbers of a pool's connections on its loops, and the choice of the loop for the next one. Loops have the numbers
-/// from 0, the home loop first.
+/// The numbers of a pool's connections on its loops, and the choice of the loop for the next one. Loops have the
+/// numbers from 0, the home loop first.
 struct LoopLoads: Sendable {
     private(set) var counts: [Int]
     /// The number of connections on the home loop from which on others are used.
@@ -10,12 +10,12 @@ struct LoopLoads: Sendable {
         self.connectionsBeforeSpread = connectionsBeforeSpread
     }
 
-    /// Returns the work of one connection on a loop. A connection on the home loop counts twice, because every request of the
-    /// pool begins and ends there.
+    /// Returns the work of one connection on a loop. A connection on the home loop counts twice, because every request
+    /// of the pool begins and ends there.
     static func work(on loop: Int) -> Int { loop == 0 ? 2 : 1 }
 
-    /// Adds a connection. Returns its loop: the home loop at first, and then the available one with the least work. The home
-    /// loop is always available.
+    /// Adds a connection. Returns its loop: the home loop at first, and then the available one with the least work. The
+    /// home loop is always available.
     ///
     /// - Parameter work: Returns the work of the connections of all pools on a loop.
     mutating func add(work: (Int) -> Int, isAvailable: (Int) -> Bool) -> Int {

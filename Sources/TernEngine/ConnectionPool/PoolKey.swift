@@ -47,12 +47,12 @@ struct PoolKeyRecord: Sendable {
     /// Connecting connections that no exchange waits for.
     var unclaimed = SlotList()
     var form = Form.unknown
-    /// A Boolean value that indicates whether exchanges wait for a connecting connection while the form is unknown.
+    /// Whether exchanges wait for a connecting connection while the form is unknown.
     var waitsForShared = false
     /// The number of exchanges that a new multiplexed connection is expected to carry.
     var expectedCapacity: Int
 
-    /// A Boolean value that indicates whether a connecting connection is expected to carry several exchanges.
+    /// Whether a connecting connection is expected to carry several exchanges.
     var expectsShared: Bool {
         switch form {
         case .unknown: waitsForShared
@@ -68,8 +68,8 @@ struct PoolKeyRecord: Sendable {
 struct PoolOrigin: Sendable {
     let name: String
     var keys = 0
-    /// The number of connections, including those that connect or wait for room, without those that are being closed and the
-    /// `live` ones.
+    /// The number of connections, including those that connect or wait for room, without those that are being closed
+    /// and the `live` ones.
     var connections = 0
     /// The number of connections that carry an exchange of low priority alone.
     var low = 0

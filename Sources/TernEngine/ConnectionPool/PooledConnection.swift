@@ -24,22 +24,22 @@ struct PooledConnection: Sendable {
     var capacity = 0
     /// The number of exchanges that the connection carries.
     var inFlight = 0
-    /// A Boolean value that indicates whether the server has not allowed an exchange yet: its first limit is not known, or is 0.
+    /// Whether the server has not allowed an exchange yet: its first limit is not known, or is 0.
     var awaitsLimit = false
-    /// A Boolean value that indicates whether the connection carries an exchange that does not share it.
+    /// Whether the connection carries an exchange that does not share it.
     var isReserved = false
     /// The kind of the exchange that the connection carries, if it carries one at a time.
     var use = ConnectionUse.ordinary
-    /// A Boolean value that indicates whether that exchange lasts long, whatever it counts for.
+    /// Whether that exchange lasts long, whatever it counts for.
     var isLive = false
-    /// A Boolean value that indicates whether an exchange has been assigned before.
+    /// Whether an exchange has been assigned before.
     var isUsed = false
-    /// A Boolean value that indicates whether the connection waits for the room of one that is being closed.
+    /// Whether the connection waits for the room of one that is being closed.
     var isDelayed = false
     /// The slot of the waiting exchange that has claimed this connecting connection; -1 without one.
     var claimant = -1
     var keyList = KeyList.none
-    /// A Boolean value that indicates whether the connection is in the lists of those that can be closed for room.
+    /// Whether the connection is in the lists of those that can be closed for room.
     var isInIdleLists = false
     var idleSince: UInt64 = 0
 
@@ -52,14 +52,14 @@ struct PooledConnection: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether the connection is made and not being closed. A connection drains only while it
-    /// carries exchanges, for which it has been opened.
+    /// A Boolean value that indicates whether the connection is made and not being closed. A connection drains only
+    /// while it carries exchanges, for which it has been opened.
     var isOpen: Bool { state == .open || state == .draining }
 
     /// A Boolean value that indicates whether the connection has room for another exchange.
     var takesExchanges: Bool { state == .open && !isReserved && inFlight < capacity }
 
-    /// A Boolean value that indicates whether no exchange uses the connection or waits for it.
+    /// Whether no exchange uses the connection or waits for it.
     var isIdle: Bool {
         switch state {
         case .unused, .draining, .closing: false

@@ -15,15 +15,15 @@ struct Urgency: Comparable, Sendable {
     }
 }
 
-/// A set of kinds of waiting exchanges. Each kind is one of the queues of a key: an exchange shares its connection or does not,
-/// accepts a pooled connection or does not, and has claimed a connecting connection or has not. These eight queues exist for each
-/// `ConnectionUse`.
+/// A set of kinds of waiting exchanges. Each kind is one of the queues of a key: an exchange shares its connection or
+/// does not, accepts a pooled connection or does not, and has claimed a connecting connection or has not. These eight
+/// queues exist for each `ConnectionUse`.
 struct WaitingKinds: OptionSet, Sendable {
     /// The number of queues for one use.
     static let queuesPerUse = 8
 
-    /// One bit for each queue. In the number of a queue, bit 0 stands for exclusive, bit 1 for fresh, bit 2 for claimed; the bits
-    /// above are the use.
+    /// One bit for each queue. In the number of a queue, bit 0 stands for exclusive, bit 1 for fresh, bit 2 for
+    /// claimed; the bits above are the use.
     let rawValue: UInt32
 
     init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -68,7 +68,7 @@ struct WaitingExchange: Sendable {
 
     var isExclusive: Bool { queue & 1 != 0 }
 
-    /// A Boolean value that indicates whether the exchange has claimed a connecting connection.
+    /// Whether the exchange has claimed a connecting connection.
     var isClaimed: Bool {
         get { queue & 4 != 0 }
         set { queue = newValue ? queue | 4 : queue & ~4 }

@@ -31,19 +31,19 @@ package struct ProxyAddress: Sendable, Hashable {
         self.password = password
     }
 
-    /// A Boolean value that indicates whether the proxy gets credentials.
+    /// Whether the proxy gets credentials.
     package var hasCredentials: Bool { user != nil || password != nil }
 
-    /// A Boolean value that indicates whether the proxy speaks HTTP.
+    /// Whether the proxy speaks HTTP.
     package var isHTTP: Bool { kind == .http || kind == .https }
 
-    /// A Boolean value that indicates whether the client resolves the names of servers.
+    /// Whether the client resolves the names of servers.
     package var needsLocalNames: Bool { kind == .socks5WithLocalNames || kind == .socks4 }
 
     /// The host and the port, for errors.
     package var name: String { Self.authority(host, port: port) }
 
-    /// A Boolean value that indicates whether the credentials have a control character. Such a proxy is not used.
+    /// Whether the credentials have a control character. Such a proxy is not used.
     package var hasControlCharacters: Bool {
         [user, password].contains { $0?.utf8.contains { $0 < 0x20 || $0 == 0x7F } == true }
     }

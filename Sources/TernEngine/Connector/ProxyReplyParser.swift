@@ -5,7 +5,7 @@ struct ProxyReply: Equatable {
     var challenges: [[UInt8]] = []
     var contentLength: Int?
     var hasTransferEncoding = false
-    /// A Boolean value that indicates whether the proxy keeps the connection after the answer (RFC 9112 §9.3).
+    /// Whether the proxy keeps the connection after the answer (RFC 9112 §9.3).
     var isPersistent = true
 }
 
@@ -36,7 +36,7 @@ struct ProxyReplyParser {
     private var size = 0
     private var interims = 0
 
-    /// A Boolean value that indicates whether any byte has been read.
+    /// Whether any byte has been read.
     var hasBegun: Bool { size > 0 }
 
     /// Reads bytes from an index on, and moves the index behind the bytes that were read.

@@ -32,8 +32,8 @@ package struct ProxyTunnel: Sendable {
     /// The value of the Proxy-Authorization field for the next request.
     private var authorization: String?
     private var answers = 0
-    /// A Boolean value that indicates whether the connection has carried a response. The proxy can close such a
-    /// connection at any time (RFC 9112 §9.5), and the request is sent once more.
+    /// Whether the connection has carried a response. The proxy can close such a connection at any time (RFC 9112
+    /// §9.5), and the request is sent once more.
     private var isKept = false
     private var state = State.idle
 

@@ -74,8 +74,8 @@ package struct SOCKS5: Sendable {
             return "the user name or the password for the proxy contains a control character"
         }
         let (user, password) = (proxy.user?.utf8.count ?? 0, proxy.password?.utf8.count ?? 0)
-        // RFC 1929 demands a password of at least one byte. Proxies that know a user by the name alone accept an empty one,
-        // and curl sends it, too.
+        // RFC 1929 demands a password of at least one byte. Proxies that know a user by the name alone accept an empty
+        // one, and curl sends it, too.
         if proxy.hasCredentials, !(1...255 ~= user) || password > 255 {
             return "the user name for a SOCKS proxy has 1 to 255 bytes, and the password at most 255 (RFC 1929 §2)"
         }

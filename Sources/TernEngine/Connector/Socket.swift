@@ -150,8 +150,8 @@ package enum Socket {
         }
     }
 
-    /// Sends bytes out of a file, which must be in memory, because a wait for the disk would hold up the thread. Returns
-    /// `.end` if the file ends before them.
+    /// Sends bytes out of a file, which must be in memory, because a wait for the disk would hold up the thread.
+    /// Returns `.end` if the file ends before them.
     package static func send(_ descriptor: Int32, from file: BodyFile) -> Transfer {
         while true {
             let count = tern_loop_send_file(descriptor, file.descriptor, file.offset, Int64(file.count))

@@ -13,7 +13,7 @@ package struct SystemError: Error, Sendable, Equatable {
 
     package init(_ code: Int32) { self.code = code }
 
-    /// A Boolean value that indicates whether the process or the system has no free file descriptor.
+    /// Whether the process or the system has no free file descriptor.
     package var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
 
     /// The text of the system, with the names that administrators know.

@@ -5,8 +5,8 @@ import Glibc
 package import Synchronization
 package import TernConcurrency
 
-/// One thread that serves sockets. It has a mailbox and an epoll descriptor, and is the serial executor of actors on the
-/// hot path. It is never freed, and sleeps without a time limit while nothing is under way.
+/// One thread that serves sockets. It has a mailbox and an epoll descriptor, and is the serial executor of actors on
+/// the hot path. It is never freed, and sleeps without a time limit while nothing is under way.
 ///
 /// If the process has no free descriptor, the loop is not set up yet: posted messages wait, and each request tries to
 /// set the loop up and fails if that is not possible. Meanwhile, the actors run on a queue.
@@ -38,7 +38,7 @@ package final class EventLoop: MessageExecutor {
     /// The first loop of the process.
     package static var shared: EventLoop { EventLoops.all[0] }
     private static let nextClient = Atomic<UInt64>(1)
-    /// A Boolean value that indicates whether this process was forked from the one that created the loops.
+    /// Whether this process was forked from the one that created the loops.
     private static let isForked = Atomic<Bool>(false)
     /// Notes a fork; evaluated once, when the first loop is created.
     private static let noteForks: Void = {
@@ -50,7 +50,7 @@ package final class EventLoop: MessageExecutor {
     /// The epoll descriptor; −1 until the loop is set up. The wake-up descriptor below works in the same way.
     private let epollDescriptor = Atomic<Int32>(-1)
     private let wakeup = Atomic<Int32>(-1)
-    /// A Boolean value that indicates whether the loop is set up. Never returns to false.
+    /// Whether the loop is set up. Never returns to false.
     private let isReady = Atomic<Bool>(false)
     /// Held while the loop is set up, and while a job is put on the queue instead of the loop.
     private let setUp = Lock(())
@@ -83,8 +83,8 @@ package final class EventLoop: MessageExecutor {
 
     var epoll: Int32 { epollDescriptor.load(ordering: .relaxed) }
 
-    /// A Boolean value that indicates whether the loop takes messages now. It takes none before it is set up, after the process
-    /// has begun to end, and in a forked process.
+    /// Whether the loop takes messages now. It takes none before it is set up, after the process has begun to end, and
+    /// in a forked process.
     package var isRunning: Bool {
         isReady.load(ordering: .acquiring) && !isEnding.load(ordering: .relaxed)
             && !Self.isForked.load(ordering: .relaxed)
@@ -233,8 +233,8 @@ package final class EventLoop: MessageExecutor {
 
     /// Posts a job if the loop is set up. Returns false if it is not.
     ///
-    /// In a forked process, this ends the process: neither the loop's thread nor those of libdispatch exist there, so no
-    /// other executor could take the job, and its task would wait forever.
+    /// In a forked process, this ends the process: neither the loop's thread nor those of libdispatch exist there, so
+    /// no other executor could take the job, and its task would wait forever.
     func postJob(_ message: Message) -> Bool {
         if Self.isForked.load(ordering: .relaxed) { Self.endForkedProcess() }
         guard isReady.load(ordering: .acquiring) else { return false }
@@ -269,7 +269,7 @@ package final class EventLoop: MessageExecutor {
 
     package func isIsolatingCurrentContext() -> Bool? { isIsolating }
 
-    /// A Boolean value that indicates whether this is the loop's thread, or the queue before the loop is set up.
+    /// Whether this is the loop's thread, or the queue before the loop is set up.
     private var isIsolating: Bool {
         isCurrent || !isReady.load(ordering: .acquiring) && DispatchQueue.getSpecific(key: Self.queueKey) == index
     }

@@ -13,8 +13,8 @@ package enum EventLoops {
     /// The largest number of loops.
     package static let maximumCount = 64
 
-    /// A Boolean value that indicates whether there are three loops, over which connections are spread at once. For the tests
-    /// of a debug build (`make test-loops`): a release build does not read the environment.
+    /// Whether there are three loops, over which connections are spread at once. For the tests of a debug build (`make
+    /// test-loops`): a release build does not read the environment.
     package static let areSpreadForTests: Bool = {
         #if DEBUG
         unsafe getenv("TERN_THREE_LOOPS") != nil

@@ -57,8 +57,7 @@ package struct SocketEvents: OptionSet, Sendable {
 package final class LoopTimer {
     /// The handler, which owns the timer.
     private unowned var handler: (any TimerHandler)?
-    /// A Boolean value that indicates whether the timer stays when the loop is about to sleep. See
-    /// `LoopContext.cancelBeforeSleep(_:)`.
+    /// Whether the timer stays when the loop is about to sleep. See `LoopContext.cancelBeforeSleep(_:)`.
     package var isNeeded: Bool {
         get { isKept }
         set { isKept = newValue }
@@ -68,7 +67,7 @@ package final class LoopTimer {
     fileprivate var token: TimerQueue.Token?
     /// The index among the timers of the loop.
     fileprivate var index = -1
-    /// A Boolean value that indicates whether the time has come, and the handler has not been called yet.
+    /// Whether the time has come, and the handler has not been called yet.
     fileprivate var isDue = false
     fileprivate var time = UInt64.max
 
@@ -88,8 +87,8 @@ package final class LoopTimer {
 
 /// The services of a loop for the objects that are confined to its thread.
 ///
-/// Its stored properties are internal: each access to one that other modules can see is checked for overlaps at run time,
-/// which showed in profiles.
+/// Its stored properties are internal: each access to one that other modules can see is checked for overlaps at run
+/// time, which showed in profiles.
 @safe package final class LoopContext {
     /// A continuation of a task that waits for something that happens on the loop.
     package typealias Wake = UnsafeContinuation<Void, Never>
@@ -221,8 +220,8 @@ package final class LoopTimer {
         remove(timer)
     }
 
-    /// Cancels the timer when the loop is about to sleep, unless `LoopTimer.isNeeded` is set to true before. For a timer that
-    /// is seldom without use for long: to cancel and to schedule it again costs a thousand instructions.
+    /// Cancels the timer when the loop is about to sleep, unless `LoopTimer.isNeeded` is set to true before. For a
+    /// timer that is seldom without use for long: to cancel and to schedule it again costs a thousand instructions.
     package func cancelBeforeSleep(_ timer: LoopTimer) {
         guard timer.token != nil else { return }
         if let other = doubtfulTimer.value, other !== timer, !other.isNeeded { return cancel(timer) }

@@ -3,12 +3,12 @@ import CTernLoop
 import Glibc
 import TernConcurrency
 
-/// The turns of a loop: sockets → messages → timers → the ends of the turn → waiting tasks. An actor on the loop, entered
-/// once per turn, which owns everything that is confined to the loop's thread.
+/// The turns of a loop: sockets → messages → timers → the ends of the turn → waiting tasks. An actor on the loop,
+/// entered once per turn, which owns everything that is confined to the loop's thread.
 ///
-/// Tasks that prefer the loop's executor continue within the turn, in rounds of several steps. Each step runs the jobs that
-/// the step before has posted, and each round ends like the turn, which sends the bytes that the tasks wrote. So a message
-/// is received and answered in one turn.
+/// Tasks that prefer the loop's executor continue within the turn, in rounds of several steps. Each step runs the jobs
+/// that the step before has posted, and each round ends like the turn, which sends the bytes that the tasks wrote. So a
+/// message is received and answered in one turn.
 @safe actor LoopTurns {
     /// The maximum number of messages per turn, so that no turn delays the sockets.
     private static let messagesPerTurn = 1_024
@@ -32,7 +32,7 @@ import TernConcurrency
     /// The events that epoll reports. The loop is never freed, so the buffer is not freed either.
     private let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 256)
     private var eventCount = 0
-    /// A Boolean value that indicates whether tasks ran on the loop since it last slept.
+    /// Whether tasks ran on the loop since it last slept.
     private var ranTasks = false
     private var polling = PollPolicy()
     private let processors = Confined(ProcessorLoad())
@@ -121,7 +121,8 @@ import TernConcurrency
         return mustContinue || messagesDone < messages.count ? 0 : millisecondsToSleep()
     }
 
-    /// Returns whether tasks that ran on the loop have posted messages or jobs, as by a call of an actor, and have time left.
+    /// Returns whether tasks that ran on the loop have posted messages or jobs, as by a call of an actor, and have time
+    /// left.
     private func mayContinueTasks(since start: UInt64) -> Bool {
         ranTasks && messagesLeft > 0 && context.now - start < Self.timeOfTasks
             && (messagesDone < messages.count || loop.hasMessages)

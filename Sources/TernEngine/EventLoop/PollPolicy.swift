@@ -1,8 +1,8 @@
 /// Decides whether a loop that waits for responses polls for a short time before it sleeps. Pure.
 ///
-/// A sleeping thread on a halted processor needs some tens of microseconds to wake up, which is longer than a server on the
-/// same machine or network needs for its response. A loop polls only while that was so lately: each poll in vain counts
-/// against the next one.
+/// A sleeping thread on a halted processor needs some tens of microseconds to wake up, which is longer than a server on
+/// the same machine or network needs for its response. A loop polls only while that was so lately: each poll in vain
+/// counts against the next one.
 package struct PollPolicy {
     /// The longest time of a poll in nanoseconds.
     package static let limit: UInt64 = 50_000
@@ -14,7 +14,7 @@ package struct PollPolicy {
 
     package init() {}
 
-    /// A Boolean value that indicates whether the next event will probably come during a poll.
+    /// Whether the next event will probably come during a poll.
     package var isWorthwhile: Bool {
         #if TERN_NO_POLLING
         false

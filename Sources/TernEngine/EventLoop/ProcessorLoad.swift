@@ -1,8 +1,8 @@
 #if os(Linux)
 import Glibc
 
-/// Tells whether all processors have work, from the number of threads that can run (/proc/loadavg). Confined to the loop's
-/// thread.
+/// Tells whether all processors have work, from the number of threads that can run (/proc/loadavg). Confined to the
+/// loop's thread.
 package struct ProcessorLoad {
     /// The time in nanoseconds for which an answer counts.
     private static let lifetime: UInt64 = 5_000_000

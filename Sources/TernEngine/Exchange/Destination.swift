@@ -1,6 +1,6 @@
 #if os(Linux)
-/// The server that requests go to, and the way there. Created once and used for many requests, because its key in a pool
-/// is remembered.
+/// The server that requests go to, and the way there. Created once and used for many requests, because its key in a
+/// pool is remembered.
 package final class Destination {
     /// The key of the connections and of their limit: the origin, `https://host:port`, after the path of a Unix socket.
     package let origin: String
@@ -9,14 +9,13 @@ package final class Destination {
     package let port: UInt16
     /// The host and port as they stand in a Host field; the default port is left out.
     package let authority: String
-    /// A Boolean value that indicates whether a head can contain the authority. Checked once, not for each request.
+    /// Whether a head can contain the authority. Checked once, not for each request.
     let hasSendableAuthority: Bool
     /// The trust policy of the server; nil for plain HTTP.
     package let trust: TLSPolicy?
-    /// A Boolean value that indicates whether connections can speak HTTP/2, after a negotiation by TLS or without one.
+    /// Whether connections can speak HTTP/2, after a negotiation by TLS or without one.
     package let allowsHTTP2: Bool
-    /// A Boolean value that indicates whether connections without TLS speak HTTP/2, because the server is known to speak
-    /// it (RFC 9113 §3.3).
+    /// Whether connections without TLS speak HTTP/2, because the server is known to speak it (RFC 9113 §3.3).
     package let assumesHTTP2: Bool
     package let proxy: ProxyAddress?
     /// The trust policy of an HTTPS proxy.
@@ -25,14 +24,14 @@ package final class Destination {
     package let addresses: [SocketAddress]?
     package let unixSocketPath: String?
     package let localEndpoint: LocalEndpoint
-    /// A Boolean value that indicates whether the connections are for exchanges with `HTTPExchange.upgrade`. They speak
-    /// HTTP/1.1 only, are not shared with other exchanges, and pass an HTTP proxy through a tunnel.
+    /// Whether the connections are for exchanges with `HTTPExchange.upgrade`. They speak HTTP/1.1 only, are not shared
+    /// with other exchanges, and pass an HTTP proxy through a tunnel.
     package let isForUpgrade: Bool
-    /// A Boolean value that indicates whether a proxy receives requests whole, and not through a tunnel.
+    /// Whether a proxy receives requests whole, and not through a tunnel.
     package let isForwarded: Bool
     /// The number of the destination's key in the pool; nil until it is known.
     var key: ConnectionPool.KeyID?
-    /// A Boolean value that indicates whether the server chose HTTP/1.1 although HTTP/2 was offered, or requires it.
+    /// Whether the server chose HTTP/1.1 although HTTP/2 was offered, or requires it.
     var speaksHTTP1 = false
 
     /// - Parameter origin: The origin of the requests, `https://host:port`.
@@ -82,8 +81,9 @@ package final class Destination {
         speaksHTTP1 = true
     }
 
-    /// Returns the path with a NUL, which no path has, and a number of three digits in place of each byte outside ASCII. Strings
-    /// compare canonical equivalence, and file systems compare bytes: two sockets would share their connections.
+    /// Returns the path with a NUL, which no path has, and a number of three digits in place of each byte outside
+    /// ASCII. Strings compare canonical equivalence, and file systems compare bytes: two sockets would share their
+    /// connections.
     private static func key(ofPath path: String) -> String {
         if path.utf8.allSatisfy({ $0 < 0x80 }) { return path }
         return path.utf8.map { $0 < 0x80 ? String(Unicode.Scalar($0)) : "\0\($0)" }.joined()

@@ -1,15 +1,17 @@
 #if os(Linux)
 /// The sender of one request, which receives its response. Confined to the loop's thread.
 ///
-/// The engine calls the functions in this order: `didConnect`, then any number of `readBody`, `didSend`, `didReceiveBytes`
-/// and `didReceive(interim:)`, then `didReceive(_:)` for the head, the body and the trailers, and `didEnd` at last.
+/// The engine calls the functions in this order: `didConnect`, then any number of `readBody`, `didSend`,
+/// `didReceiveBytes` and `didReceive(interim:)`, then `didReceive(_:)` for the head, the body and the trailers, and
+/// `didEnd` at last.
 package protocol ExchangeHandler: AnyObject {
     /// Called when the engine opens a connection for the exchange, or the exchange waits for one that is being opened.
     /// The time limit for connecting starts.
     func didStartConnecting()
     /// Called when the exchange waits in the queue again, because another one took the connection.
     func didStopConnecting()
-    /// Called when the exchange waits in the queue, because no connection is free. `didStartConnecting` or `didConnect` follows.
+    /// Called when the exchange waits in the queue, because no connection is free. `didStartConnecting` or `didConnect`
+    /// follows.
     func didStartWaiting()
     /// Called when a connection is about to carry the request, before any byte of it is sent.
     func didConnect(_ connection: ConnectionInfo)
@@ -25,43 +27,43 @@ package protocol ExchangeHandler: AnyObject {
     /// Called for each piece of the body. The bytes are valid during the call only. Returns false to end the exchange
     /// for a reason that the handler knows.
     ///
-    /// A handler that wants no more for now calls `HTTPExchange.set(isReading:isSending:)`. Bytes that were read already can
-    /// still follow.
+    /// A handler that wants no more for now calls `HTTPExchange.set(isReading:isSending:)`. Bytes that were read
+    /// already can still follow.
     func didReceive(body bytes: UnsafeRawBufferPointer) -> Bool
     /// Returns memory for the next bytes of a body with a stated length, which saves a copy; nil to receive them with
     /// `didReceive(body:)`. `didReceiveInPlace(_:)` follows at once.
     func bodyBuffer() -> UnsafeMutableRawBufferPointer?
-    /// Called when this number of bytes of the body is in the memory that `bodyBuffer()` returned, from its beginning; 0
-    /// when none had arrived. The memory is not used afterwards.
+    /// Called when this number of bytes of the body is in the memory that `bodyBuffer()` returned, from its beginning;
+    /// 0 when none had arrived. The memory is not used afterwards.
     func didReceiveInPlace(_ count: Int)
-    /// Called when bytes of a body with a stated length may have arrived on a connection without TLS. Returns true if the handler
-    /// takes bytes out of the socket itself, without waiting on this thread: it has stopped the reading, takes `missing` bytes at
-    /// most, and calls `HTTPExchange.didMoveBytes(_:code:)` before it reads on.
+    /// Called when bytes of a body with a stated length may have arrived on a connection without TLS. Returns true if
+    /// the handler takes bytes out of the socket itself, without waiting on this thread: it has stopped the reading,
+    /// takes `missing` bytes at most, and calls `HTTPExchange.didMoveBytes(_:code:)` before it reads on.
     func borrow(_ socket: Int32, missing: Int64) -> Bool
     /// Called for the trailers after the body: their lines, each with CRLF.
     func didReceive(trailers: [UInt8])
-    /// Called when the server has ended its side of a stream that carries another protocol (RFC 8441). This side goes on
-    /// sending.
+    /// Called when the server has ended its side of a stream that carries another protocol (RFC 8441). This side goes
+    /// on sending.
     func didEndReceiving()
     /// Copies the next bytes of the request's body.
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
-    /// Returns the next bytes of the request's body if they lie in a file, in memory, so that the system can send them without
-    /// a copy; nil to read them with `readBody(into:)`. At most `limit` bytes. `didSendFile(_:)` follows.
+    /// Returns the next bytes of the request's body if they lie in a file, in memory, so that the system can send them
+    /// without a copy; nil to read them with `readBody(into:)`. At most `limit` bytes. `didSendFile(_:)` follows.
     func fileOfBody(upTo limit: Int) -> BodyFile?
     /// Called when this number of bytes of the file was sent, instead of a copy of them.
     func didSendFile(_ count: Int)
     /// Returns the field lines of the request's trailers, each with CRLF, as `RequestFields.trailerLines()` gives them;
     /// empty for none. Called once, after `BodyRead.end` of a body of unknown length.
     func requestTrailers() -> [UInt8]
-    /// Called after the head of a 101 response to an exchange with `HTTPExchange.upgrade`. The connection belongs to the
-    /// handler, which sets `UpgradedConnection.handler` now and closes the connection at last. `didEnd` follows at once.
+    /// Called after the head of a 101 response to an exchange with `HTTPExchange.upgrade`. The connection belongs to
+    /// the handler, which sets `UpgradedConnection.handler` now and closes the connection at last. `didEnd` follows at
+    /// once.
     func didUpgrade(_ connection: UpgradedConnection)
     /// Called once, at the end of the exchange.
     ///
     /// - Parameters:
     ///   - error: The reason of a failure; nil after a whole response.
-    ///   - isDeadConnection: A Boolean value that indicates whether a pooled connection ended before any byte of the
-    ///     response arrived.
+    ///   - isDeadConnection: Whether a pooled connection ended before any byte of the response arrived.
     func didEnd(_ error: EngineError?, isDeadConnection: Bool)
 }
 
@@ -137,7 +139,7 @@ package final class ConnectionInfo: Sendable {
 
     package let opening: Opening
     package let version: WireVersion
-    /// A Boolean value that indicates whether the connection carried an exchange before.
+    /// Whether the connection carried an exchange before.
     package let isReused: Bool
 
     package init(_ opening: Opening, version: WireVersion, isReused: Bool = false) {
@@ -160,8 +162,8 @@ package final class HTTPExchange {
     var id: UInt64 = 0
     package let destination: Destination
     package let method: String
-    /// A text that ends with the path and the query, and the offset at which they begin; over a proxy without a tunnel, 0. To
-    /// cut the URL of a request would cost one more string.
+    /// A text that ends with the path and the query, and the offset at which they begin; over a proxy without a tunnel,
+    /// 0. To cut the URL of a request would cost one more string.
     let url: String
     let pathStart: Int
     /// The path and the query; over a proxy without a tunnel, the whole URL.
@@ -182,35 +184,35 @@ package final class HTTPExchange {
         get { variables.urgency }
         set { variables.urgency = newValue }
     }
-    /// A Boolean value that indicates whether the exchange must not use a pooled connection.
+    /// Whether the exchange must not use a pooled connection.
     package let needsFreshConnection: Bool
     /// The time in nanoseconds for which the body of a request with Expect waits for 100 (RFC 9110 §10.1.1).
     package var continueWait: UInt64 {
         get { variables.continueWait }
         set { variables.continueWait = newValue }
     }
-    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none. Needs a
-    /// destination without HTTP/2, and a request without a body.
+    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none.
+    /// Needs a destination without HTTP/2, and a request without a body.
     package var upgrade: String? {
         get { variables.upgrade }
         set { variables.upgrade = newValue }
     }
-    /// A Boolean value that indicates whether there is such a protocol. Known without a copy of its name.
+    /// Whether there is such a protocol. Known without a copy of its name.
     var hasUpgrade: Bool { variables.upgrade != nil }
-    /// The destination of ordinary exchanges with the same server. One of its connections over HTTP/2 carries an exchange with
-    /// `upgrade` on a stream if the server allows that (RFC 8441). Nil for none.
+    /// The destination of ordinary exchanges with the same server. One of its connections over HTTP/2 carries an
+    /// exchange with `upgrade` on a stream if the server allows that (RFC 8441). Nil for none.
     package var sharedDestination: Destination? {
         get { variables.sharedDestination }
         set { variables.sharedDestination = newValue }
     }
-    /// A Boolean value that indicates whether the response lasts long, such as a stream of events. Over HTTP/1, its connection
-    /// does not count for the limits of the others.
+    /// Whether the response lasts long, such as a stream of events. Over HTTP/1, its connection does not count for the
+    /// limits of the others.
     package var isLive: Bool {
         get { variables.isLive }
         set { variables.isLive = newValue }
     }
-    /// A Boolean value that indicates whether extended CONNECT on a stream asks for the protocol of `upgrade`. The handler then
-    /// receives a status of 200 to 299 in place of 101, and the bytes of the protocol are the bodies of both directions.
+    /// Whether extended CONNECT on a stream asks for the protocol of `upgrade`. The handler then receives a status of
+    /// 200 to 299 in place of 101, and the bytes of the protocol are the bodies of both directions.
     package internal(set) var usesExtendedConnect: Bool {
         get { variables.usesExtendedConnect }
         set { variables.usesExtendedConnect = newValue }
@@ -220,8 +222,8 @@ package final class HTTPExchange {
         get { variables.readLimit }
         set { variables.readLimit = max(1, newValue) }
     }
-    /// The values of the properties above. Private, because each access to a variable property of a class that other modules
-    /// can see is checked at run time.
+    /// The values of the properties above. Private, because each access to a variable property of a class that other
+    /// modules can see is checked at run time.
     private struct Variables {
         var readLimit = Int.max
         var priority: Int
@@ -233,32 +235,33 @@ package final class HTTPExchange {
         var isLive = false
     }
     private var variables: Variables
-    /// A Boolean value that indicates whether a connection has turned out not to take extended CONNECT.
+    /// Whether a connection has turned out not to take extended CONNECT.
     var refusesExtendedConnect = false
     /// The handler, which owns the exchange.
     package unowned let handler: any ExchangeHandler
     /// The connection that carries the exchange, and its stream over HTTP/2.
     var connection: (any ExchangeCarrier)?
     var stream: Int32 = 0
-    /// A Boolean value that indicates whether the exchange is the first one on its connection.
+    /// Whether the exchange is the first one on its connection.
     var isFirstOnConnection = false
-    /// A Boolean value that indicates whether the connection took the exchange when it opened, so that it never waited.
+    /// Whether the connection took the exchange when it opened, so that it never waited.
     var startsAtOpening = false
-    /// A Boolean value that indicates whether the time limit for connecting runs.
+    /// Whether the time limit for connecting runs.
     var isConnecting = false
     /// The number of new connections that could not be used before anything was sent on them.
     var newConnectionsLost = 0
     /// The number of times that no descriptor was free for the exchange.
     var descriptorsLacked = 0
-    /// A Boolean value that indicates whether the receiver wants bytes.
+    /// Whether the receiver wants bytes.
     var isReading = true
-    /// A Boolean value that indicates whether the body of the request may be sent.
+    /// Whether the body of the request may be sent.
     var isSending = true
 
     /// Creates an exchange.
     ///
     /// - Parameters:
-    ///   - path: The path and the query after the first `pathStart` bytes; over a proxy without a tunnel, the whole URL.
+    ///   - path: The path and the query after the first `pathStart` bytes; over a proxy without a tunnel, the whole
+    ///     URL.
     package init(
         to destination: Destination, method: String, path: String, pathStart: Int = 0, fields: RequestFields.Shared,
         body: RequestBody,
@@ -280,7 +283,7 @@ package final class HTTPExchange {
     /// The destination whose connections the exchange uses.
     var route: Destination { usesExtendedConnect ? sharedDestination ?? destination : destination }
 
-    /// A Boolean value that indicates whether a connection carries the request, or has begun to.
+    /// Whether a connection carries the request, or has begun to.
     package var isConnected: Bool { connection != nil }
 
     func startsConnecting() {
@@ -305,15 +308,16 @@ package final class HTTPExchange {
         if startsSending { connection?.bodyIsReady(self) }
     }
 
-    /// Ends the exchange on its connection, without a call to its handler. Returns false if it has none: it then waits in its
-    /// pool.
+    /// Ends the exchange on its connection, without a call to its handler. Returns false if it has none: it then waits
+    /// in its pool.
     package func cancelOnConnection() -> Bool {
         guard let connection else { return false }
         connection.cancel(self)
         return true
     }
 
-    /// Takes account of bytes of the body that the handler has taken out of the socket, after `ExchangeHandler.borrow(_:missing:)`.
+    /// Takes account of bytes of the body that the handler has taken out of the socket, after
+    /// `ExchangeHandler.borrow(_:missing:)`.
     ///
     /// - Parameters:
     ///   - count: The number of bytes.

@@ -11,9 +11,9 @@ package struct ReceivedHead: Sendable, Equatable {
     /// The status line and the field lines, each with CRLF at its end, and the empty line after them. Folded lines are
     /// joined by a blank. Over HTTP/2, the same form is built from the fields of the response.
     package var bytes: [UInt8]
-    /// A Boolean value that indicates whether the head has a Set-Cookie field.
+    /// Whether the head has a Set-Cookie field.
     package var setsCookies = false
-    /// A Boolean value that indicates whether the head has a Content-Encoding field.
+    /// Whether the head has a Content-Encoding field.
     package var isEncoded = false
     /// The number of bytes of the body that the head states; nil if it states none. The body of a response to HEAD, and
     /// of a 304 response, has no bytes whatever the head states.
@@ -44,8 +44,8 @@ extension ReceivedHead {
 
 /// The limits for the head and the trailers of a response.
 package struct HeadLimits: Sendable, Equatable {
-    /// The number of bytes of the head, including the heads of all interim responses before it; also the number of bytes
-    /// of the trailers.
+    /// The number of bytes of the head, including the heads of all interim responses before it; also the number of
+    /// bytes of the trailers.
     package var bytes: Int
     /// The number of fields of the head; also the number of fields of the trailers.
     package var fields = 1_000

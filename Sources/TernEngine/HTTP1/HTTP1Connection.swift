@@ -6,11 +6,11 @@
     /// The properties of a request that the connection needs.
     package struct Request: Sendable, Equatable {
         package var response: HTTP1Parser.Request
-        /// A Boolean value that indicates whether the request has a body of at least one byte, or of unknown length.
+        /// Whether the request has a body of at least one byte, or of unknown length.
         package var hasBody = false
-        /// A Boolean value that indicates whether the request has Connection: close.
+        /// Whether the request has Connection: close.
         package var asksToClose = false
-        /// A Boolean value that indicates whether the body waits for 100 (RFC 9110 §10.1.1).
+        /// Whether the body waits for 100 (RFC 9110 §10.1.1).
         package var expectsContinue = false
         /// The protocol that the request asks for with Upgrade; nil for none.
         package var upgrade: String?
@@ -60,37 +60,36 @@
     private var upgrade: String?
     /// The number of requests so far.
     package private(set) var exchanges = 0
-    /// A Boolean value that indicates whether the connection was open before the present request, so that the server can
-    /// have closed it meanwhile.
+    /// Whether the connection was open before the present request, so that the server can have closed it meanwhile.
     private var wasWaiting = false
     /// The state of the body of the present request.
     package private(set) var sending = Sending.complete
-    /// A Boolean value that indicates whether the response is a 408 with Connection: close to the first bytes of a
-    /// request on a reused connection. The server may have sent it before it received the request, which can then be
-    /// repeated if it is idempotent (RFC 9110 §15.5.9).
+    /// Whether the response is a 408 with Connection: close to the first bytes of a request on a reused connection. The
+    /// server may have sent it before it received the request, which can then be repeated if it is idempotent (RFC 9110
+    /// §15.5.9).
     package private(set) var isLateTimeout = false
-    /// The time in nanoseconds for which the idle connection may be used: the server's promise (`Keep-Alive: timeout`) without its
-    /// last second, in which the server can close it while a request is on its way. nil without a promise.
+    /// The time in nanoseconds for which the idle connection may be used: the server's promise (`Keep-Alive: timeout`)
+    /// without its last second, in which the server can close it while a request is on its way. nil without a promise.
     package private(set) var usableTime: UInt64?
     /// The number of further requests that the server takes, by its promise (`Keep-Alive: max`); nil without one.
     private var requestsLeft: UInt64?
 
     package init() {}
 
-    /// A Boolean value that indicates whether the connection can carry a request now.
+    /// Whether the connection can carry a request now.
     package var isIdle: Bool { state == .idle }
 
-    /// A Boolean value that indicates whether the connection must be closed.
+    /// Whether the connection must be closed.
     package var mustClose: Bool { state == .closed }
 
-    /// A Boolean value that indicates whether any byte of the present response has arrived.
+    /// Whether any byte of the present response has arrived.
     package var hasResponse: Bool { parser.hasBegun }
 
     /// The number of bytes of the response's body so far, without their framing.
     package var receivedLength: Int64 { parser.receivedLength }
 
-    /// A Boolean value that indicates whether a failure now means that the connection died while it was idle: it was open
-    /// before this request, and no byte of the response has arrived.
+    /// Whether a failure now means that the connection died while it was idle: it was open before this request, and no
+    /// byte of the response has arrived.
     package var isDeadPooledConnection: Bool { wasWaiting && !parser.hasBegun }
 
     // MARK: The request
@@ -99,8 +98,8 @@
     /// says.
     ///
     /// - Parameters:
-    ///   - wasWaiting: A Boolean value that indicates whether the connection was opened for another request than this one.
-    ///     That holds for each request but the first.
+    ///   - wasWaiting: Whether the connection was opened for another request than this one. That holds for each request
+    ///     but the first.
     ///   - continueDeadline: The time at which a body that waits for 100 is sent nevertheless.
     package mutating func start(_ request: Request, wasWaiting: Bool = false, continueDeadline: UInt64 = 0) {
         precondition(state == .idle, "a connection carries one request at a time")
@@ -143,20 +142,20 @@
         return take(unsafe parser.next(input, from: &position), hasLeftOver: { position < input.count })
     }
 
-    /// A Boolean value that indicates whether a head, or the rest of one, comes next.
+    /// Whether a head, or the rest of one, comes next.
     package var expectsHead: Bool { state == .busy && parser.expectsHead }
 
     /// The number of bytes that are missing of a body with a stated length; nil while anything else is expected.
     package var missingLength: Int64? { state == .busy ? parser.missingLength : nil }
 
-    /// Takes account of bytes of a body with a stated length that were received without `receive`: at most as many as are
-    /// missing. Call `receive` afterwards, which returns the end after the last byte.
+    /// Takes account of bytes of a body with a stated length that were received without `receive`: at most as many as
+    /// are missing. Call `receive` afterwards, which returns the end after the last byte.
     package mutating func receivedInPlace(_ count: Int) { parser.receivedInPlace(count) }
 
     /// Returns the event for the end of the connection. Call `receive` until it needs input first.
     ///
-    /// - Parameter isCut: A Boolean value that indicates whether the peer has not ended the connection itself: it was reset, or TLS
-    ///   ended without close_notify.
+    /// - Parameter isCut: Whether the peer has not ended the connection itself: it was reset, or TLS ended without
+    ///   close_notify.
     package mutating func endOfInput(isCut: Bool) -> Event {
         switch state {
         case .idle, .closed: return closeUnsolicited()
@@ -225,7 +224,8 @@
 }
 
 extension HTTP1Connection {
-    /// Notes what the server has promised about the connection. A promise stays until the next one. Requests count down.
+    /// Notes what the server has promised about the connection. A promise stays until the next one. Requests count
+    /// down.
     private mutating func takePromise() {
         let promise = parser.keepAlive
         requestsLeft = promise.requests ?? requestsLeft.map { $0 > 0 ? $0 - 1 : 0 }

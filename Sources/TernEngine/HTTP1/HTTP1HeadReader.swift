@@ -32,7 +32,7 @@ import Darwin
     }
 
     private let limits: HeadLimits
-    /// A Boolean value that indicates whether the request asks for a tunnel.
+    /// Whether the request asks for a tunnel.
     private let isConnect: Bool
     private(set) var summary = HTTP1HeadSummary()
     /// The lines so far, in the form that `ReceivedHead` has.

@@ -2,30 +2,31 @@
 @safe struct HTTP1HeadSummary: Sendable {
     var status = 0
     var isHTTP10 = false
-    /// A Boolean value that indicates whether the head ends the message, because a tunnel begins after it. Fields that frame a body
-    /// are then ignored, whatever their value (RFC 9110 §9.3.6).
+    /// Whether the head ends the message, because a tunnel begins after it. Fields that frame a body are then ignored,
+    /// whatever their value (RFC 9110 §9.3.6).
     var beginsTunnel = false
     private(set) var contentLength: Int64?
     private(set) var hasTransferEncoding = false
     private(set) var isChunked = false
-    /// A Boolean value that indicates whether the head has a transfer coding other than one `chunked`.
+    /// Whether the head has a transfer coding other than one `chunked`.
     private(set) var hasForeignTransferCoding = false
-    /// A Boolean value that indicates whether Connection has the option `close`.
+    /// Whether Connection has the option `close`.
     private(set) var asksToClose = false
-    /// A Boolean value that indicates whether Connection has the option `keep-alive`.
+    /// Whether Connection has the option `keep-alive`.
     private(set) var keepsAlive = false
     private(set) var setsCookies = false
     private(set) var isEncoded = false
     /// The promise of Keep-Alive fields about the connection.
     private(set) var keepAlive = HTTP1KeepAlive()
 
-    /// A Boolean value that indicates whether the head announces a body of at least one byte, or of unknown length.
+    /// Whether the head announces a body of at least one byte, or of unknown length.
     var statesBody: Bool { hasTransferEncoding || (contentLength ?? 0) > 0 }
 
     /// How a field may be folded. A fold is replaced by a blank (RFC 9112 §5.2).
     enum Folding {
         case allowed
-        /// The fold is replaced, and the connection carries no further request: the parts of the value are read one by one.
+        /// The fold is replaced, and the connection carries no further request: the parts of the value are read one by
+        /// one.
         case endsConnection
         /// The field frames the body, so that two recipients could see its end at different places.
         case refused

@@ -1,5 +1,5 @@
-/// The promise of a server about a connection that stays open: `Keep-Alive: timeout=5, max=100`. Of several promises of a
-/// response, the smallest counts. A value that is not a number is ignored.
+/// The promise of a server about a connection that stays open: `Keep-Alive: timeout=5, max=100`. Of several promises of
+/// a response, the smallest counts. A value that is not a number is ignored.
 struct HTTP1KeepAlive: Sendable, Equatable {
     /// The time for which the server keeps the idle connection, in seconds; nil without a promise.
     private(set) var timeout: UInt64?

@@ -1,12 +1,12 @@
-/// Decides whether the path to the server of a connection over HTTP/1 is dead while an answer is owed. Pure. The times are
-/// nanoseconds.
+/// Decides whether the path to the server of a connection over HTTP/1 is dead while an answer is owed. Pure. The times
+/// are nanoseconds.
 ///
-/// - A server that works on an answer for minutes is silent, but its system answers probes of TCP, and acknowledges what is sent. A
-///   server that has vanished, and a NAT that has forgotten the connection, do not.
-/// - After 8 seconds without a segment from the peer's system, the probes of TCP become frequent. After 16 seconds the connection is
-///   dead, if bytes are being sent again in vain, or at least two probes are without an answer.
-/// - A peer that takes no bytes but answers probes is alive, for example one that reads an upload slowly. `TCP_USER_TIMEOUT` would
-///   end its connection.
+/// - A server that works on an answer for minutes is silent, but its system answers probes of TCP, and acknowledges
+///   what is sent. A server that has vanished, and a NAT that has forgotten the connection, do not.
+/// - After 8 seconds without a segment from the peer's system, the probes of TCP become frequent. After 16 seconds the
+///   connection is dead, if bytes are being sent again in vain, or at least two probes are without an answer.
+/// - A peer that takes no bytes but answers probes is alive, for example one that reads an upload slowly.
+///   `TCP_USER_TIMEOUT` would end its connection.
 /// - A connection that owes no answer is not looked at, so that an idle process makes no wake-ups.
 struct HTTP1Liveness {
     struct Limits: Sendable, Equatable {
@@ -30,7 +30,7 @@ struct HTTP1Liveness {
     private let limits: Limits
     /// The time at which the exchange began.
     private var start: UInt64 = 0
-    /// A Boolean value that indicates whether the probes are frequent.
+    /// Whether the probes are frequent.
     private(set) var isProbing = false
 
     init(_ limits: Limits) { self.limits = limits }

@@ -8,11 +8,11 @@
 @safe package struct HTTP1Parser: Sendable {
     /// The properties of a request that determine how its response ends.
     package struct Request: Sendable, Equatable {
-        /// A Boolean value that indicates whether the method is HEAD.
+        /// Whether the method is HEAD.
         package var isHead = false
-        /// A Boolean value that indicates whether the method is CONNECT.
+        /// Whether the method is CONNECT.
         package var isConnect = false
-        /// A Boolean value that indicates whether the request has an Upgrade field, and 101 is a valid response.
+        /// Whether the request has an Upgrade field, and 101 is a valid response.
         package var allowsUpgrade = false
         package var limits: HeadLimits
     }
@@ -58,15 +58,15 @@
     private var reader = HTTP1HeadReader(limits: HeadLimits(bytes: 0))
     private var chunks = HTTP1ChunkReader()
     private var interims = 0
-    /// A Boolean value that indicates whether the head of an interim response announced a body.
+    /// Whether the head of an interim response announced a body.
     private var interimStatesBody = false
     private var statedLength: Int64?
-    /// A Boolean value that indicates whether any byte has arrived since `begin`.
+    /// Whether any byte has arrived since `begin`.
     package private(set) var hasBegun = false
     /// The number of bytes of the body so far.
     package private(set) var receivedLength: Int64 = 0
-    /// A Boolean value that indicates whether the connection may carry another request after `.end`: the version and
-    /// Connection allow it (RFC 9112 §9.3), and the end of the response is certain. Valid from `.head` on.
+    /// Whether the connection may carry another request after `.end`: the version and Connection allow it (RFC 9112
+    /// §9.3), and the end of the response is certain. Valid from `.head` on.
     package private(set) var isReusable = false
     /// The promise of the response about its connection. Valid from `.head` on.
     var keepAlive: HTTP1KeepAlive { reader.summary.keepAlive }
@@ -120,8 +120,8 @@
 
     /// Returns the event for the end of the connection. Call `next` until it needs input first.
     ///
-    /// - Parameter isCut: A Boolean value that indicates whether TLS ended without close_notify. A body that only the
-    ///   end of the connection delimits is then truncated.
+    /// - Parameter isCut: Whether TLS ended without close_notify. A body that only the end of the connection delimits
+    ///   is then truncated.
     package mutating func endOfInput(isCut: Bool) -> Event {
         switch state {
         case .idle, .complete:
@@ -215,7 +215,7 @@
         }
     }
 
-    /// A Boolean value that indicates whether a head, or the rest of one, comes next.
+    /// Whether a head, or the rest of one, comes next.
     package var expectsHead: Bool { if case .head = state { true } else { false } }
 
     // MARK: The body

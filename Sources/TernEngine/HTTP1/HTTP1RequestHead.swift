@@ -28,7 +28,7 @@ package struct HTTP1RequestHead: Sendable {
     /// The value of Host, used if the fields have none.
     package var authority: String
     package var framing: Framing
-    /// A Boolean value that indicates whether Proxy-Authorization is left out, because the recipient is not a proxy.
+    /// Whether Proxy-Authorization is left out, because the recipient is not a proxy.
     package var dropsProxyAuthorization = true
     /// The protocol that the request asks for with Upgrade (RFC 9110 §7.8); nil for none.
     package var upgrade: String?
@@ -70,9 +70,10 @@ extension HTTP1RequestHead {
         Self.append("\r\n", to: &buffer)
     }
 
-    /// Writes the head to the start of memory, if it is that of a usual request: one without a body and without fields that
-    /// are changed on the way, so that the head is the method, the target, Host and the fields as they are. Returns the number
-    /// of bytes; nil for any other head, and for one with a part that cannot be sent, for which `write(_:into:)` is called.
+    /// Writes the head to the start of memory, if it is that of a usual request: one without a body and without fields
+    /// that are changed on the way, so that the head is the method, the target, Host and the fields as they are.
+    /// Returns the number of bytes; nil for any other head, and for one with a part that cannot be sent, for which
+    /// `write(_:into:)` is called.
     @unsafe
     package func writeUsual(_ fields: RequestFields, into memory: UnsafeMutableRawBufferPointer) -> Int? {
         guard framing == .none, upgrade == nil else { return nil }
@@ -81,11 +82,12 @@ extension HTTP1RequestHead {
             isSendable: Self.isAuthority(authority), fields, into: memory)
     }
 
-    /// Does the same with the parts of a request that has no body and asks for no other protocol, which the caller checks.
+    /// Does the same with the parts of a request that has no body and asks for no other protocol, which the caller
+    /// checks.
     ///
     /// - Parameters:
     ///   - targetStart: The number of bytes of `target` before the target itself.
-    ///   - isSendable: A Boolean value that indicates whether a head can contain the authority.
+    ///   - isSendable: Whether a head can contain the authority.
     @unsafe
     static func writeUsual(
         method: String, target: String, from targetStart: Int, authority: String, isSendable: Bool,
@@ -118,8 +120,8 @@ extension HTTP1RequestHead {
         count += bytes.count
     }
 
-    /// Copies a text from an offset on. Returns false if it is empty or a byte is not valid, and for a text that is not stored
-    /// as UTF-8.
+    /// Copies a text from an offset on. Returns false if it is empty or a byte is not valid, and for a text that is not
+    /// stored as UTF-8.
     @inline(__always)
     private static func copy(
         _ text: String, from offset: Int = 0, to memory: UnsafeMutableRawBufferPointer, at count: inout Int,
@@ -137,15 +139,15 @@ extension HTTP1RequestHead {
         } ?? false
     }
 
-    /// A Boolean value that indicates whether the length of a body is stated although there is none: these methods always
-    /// have a meaning for content (RFC 9110 §8.6).
+    /// Whether the length of a body is stated although there is none: these methods always have a meaning for content
+    /// (RFC 9110 §8.6).
     private static func needsLength(_ method: String) -> Bool {
         // GET first: two equal short strings are compared as integers.
         method != "GET" && (method == "POST" || method == "PUT" || method == "PATCH")
     }
 
-    /// Refuses a protocol that the request cannot ask for. A body would have to end before the server switches, and HTTP/2
-    /// is not reached in this way (RFC 9113 §3.1).
+    /// Refuses a protocol that the request cannot ask for. A body would have to end before the server switches, and
+    /// HTTP/2 is not reached in this way (RFC 9113 §3.1).
     private func check(_ upgrade: String) throws(EngineError) {
         let isName = !upgrade.isEmpty && upgrade.utf8.allSatisfy { HTTPBytes.isToken($0) || $0 == UInt8(ascii: "/") }
         guard isName, framing == .none, method != "CONNECT", !["h2", "h2c"].contains(upgrade.lowercased()) else {
@@ -237,8 +239,8 @@ package enum HTTP1ChunkFraming {
         buffer.append(HTTPBytes.lineFeed)
     }
 
-    /// Appends the last chunk, the trailers and the end of the body. Throws `.invalidRequest`, and appends nothing, if a
-    /// field cannot be a trailer (RFC 9110 §6.5.1).
+    /// Appends the last chunk, the trailers and the end of the body. Throws `.invalidRequest`, and appends nothing, if
+    /// a field cannot be a trailer (RFC 9110 §6.5.1).
     package static func appendEnd(
         trailers: RequestFields = RequestFields(), to buffer: inout [UInt8]
     ) throws(EngineError) {

@@ -76,8 +76,8 @@ enum HTTPBytes {
         return nil
     }
 
-    /// Returns the index after the `tchar` bytes at the start of a range. Reads letters and hyphens, of which most names
-    /// consist, eight at a time.
+    /// Returns the index after the `tchar` bytes at the start of a range. Reads letters and hyphens, of which most
+    /// names consist, eight at a time.
     @unsafe @inline(__always)
     static func endOfToken(_ base: UnsafeRawPointer, in range: Range<Int>) -> Int {
         var index = range.lowerBound
@@ -100,8 +100,8 @@ enum HTTPBytes {
         return index
     }
 
-    /// Returns whether bytes are equal to a text in lower case, whatever the case of their letters. The text consists of
-    /// letters, digits and hyphens.
+    /// Returns whether bytes are equal to a text in lower case, whatever the case of their letters. The text consists
+    /// of letters, digits and hyphens.
     @unsafe @inline(__always)
     static func equals(_ base: UnsafeRawPointer, in range: Range<Int>, to text: StaticString) -> Bool {
         guard range.count == text.utf8CodeUnitCount else { return false }

@@ -15,8 +15,8 @@ extension RequestFields {
         "content-encoding", "content-range", "content-type",
     ]
 
-    /// Returns the lines of these fields as the trailers of a request, each with CRLF. Throws `.invalidRequest` if one of
-    /// them cannot be a trailer (RFC 9110 §6.5.1).
+    /// Returns the lines of these fields as the trailers of a request, each with CRLF. Throws `.invalidRequest` if one
+    /// of them cannot be a trailer (RFC 9110 §6.5.1).
     package func trailerLines() throws(EngineError) -> [UInt8] {
         if statedLength != nil { throw Self.forbidden("Content-Length") }
         if summary.contains(.chunked) { throw Self.forbidden("Transfer-Encoding") }

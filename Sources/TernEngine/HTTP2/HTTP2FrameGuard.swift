@@ -43,7 +43,8 @@ struct HTTP2FrameGuard {
 
     /// The number of bytes of one encoded header block.
     private let blockLimit: Int
-    /// The number of CONTINUATION frames of one header block: enough for frames of 16 KiB, which servers send by default.
+    /// The number of CONTINUATION frames of one header block: enough for frames of 16 KiB, which servers send by
+    /// default.
     let continuations: Int
     private var control = Budget()
     private var resets = Budget()
@@ -60,7 +61,7 @@ struct HTTP2FrameGuard {
     private var stream: UInt32 = 0
     /// The number of bytes of the payload that are still to come.
     private var remaining = 0
-    /// A Boolean value that indicates whether no frame has begun.
+    /// Whether no frame has begun.
     private var isFirst = true
     private var blockSize = 0
     private var blockFrames = 0
@@ -82,8 +83,8 @@ struct HTTP2FrameGuard {
     mutating func pingSent() { control.earn(1) }
 
     mutating func dataSent() {
-        // A server can update the windows of the stream and of the connection for each KiB of the frame, as one does that reads
-        // in small pieces, and measure the round trip.
+        // A server can update the windows of the stream and of the connection for each KiB of the frame, as one does
+        // that reads in small pieces, and measure the round trip.
         windows.earn(34)
         control.earn(1)
     }
@@ -105,8 +106,8 @@ struct HTTP2FrameGuard {
             case 4: flags = byte
             default: stream = stream << 8 | UInt32(byte)
             }
-            // The type and the flags decide, so a frame is refused at its flags in every split of the input. One for a stream
-            // that is not there is refused at the end of its header.
+            // The type and the flags decide, so a frame is refused at its flags in every split of the input. One for a
+            // stream that is not there is refused at the end of its header.
             if position == 4, let refusal = refusalOfFrame() { return Verdict(accepted: index, refusal: refusal) }
             if position == 8, let refusal = refusalOfStream() { return Verdict(accepted: index, refusal: refusal) }
             index += 1
@@ -178,8 +179,9 @@ struct HTTP2FrameGuard {
         }
     }
 
-    /// Returns the reason why the connection ends because of the stream of a frame; nil without one. nghttp2 checks the other
-    /// frames; it does not look at PRIORITY, because the client states that it does not use the priorities of RFC 7540.
+    /// Returns the reason why the connection ends because of the stream of a frame; nil without one. nghttp2 checks the
+    /// other frames; it does not look at PRIORITY, because the client states that it does not use the priorities of RFC
+    /// 7540.
     private mutating func refusalOfStream() -> Refusal? {
         // The highest bit is reserved, and ignored (RFC 9113 §4.1).
         let isConnection = stream & 0x7FFF_FFFF == 0

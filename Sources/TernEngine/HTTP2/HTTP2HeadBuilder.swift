@@ -22,7 +22,7 @@ struct HTTP2HeadBuilder {
     private var setsCookies = false
     private var isEncoded = false
     private var contentLength: Int64?
-    /// A Boolean value that indicates whether the final head is whole. A later block is the trailers.
+    /// Whether the final head is whole. A later block is the trailers.
     private(set) var isComplete = false
 
     init(limits: HeadLimits) { self.limits = limits }

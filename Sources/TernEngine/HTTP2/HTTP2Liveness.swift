@@ -1,15 +1,15 @@
 /// Decides when the server of a silent connection is asked for a sign of life (PING, RFC 9113 §6.7), and when the
 /// connection is dead. Pure. The times are nanoseconds.
 ///
-/// - A connection with streams in flight that receives nothing sends PING after 15 seconds, and again after each further
-///   silence of 60 and then of 300 seconds. 15 seconds leave time for the answer within the idle limit of a request, 60
-///   seconds by default. The silences grow because servers end connections whose client sends PING often without need:
-///   gRPC's accept one in 5 minutes, with two exceptions between two frames of a response.
+/// - A connection with streams in flight that receives nothing sends PING after 15 seconds, and again after each
+///   further silence of 60 and then of 300 seconds. 15 seconds leave time for the answer within the idle limit of a
+///   request, 60 seconds by default. The silences grow because servers end connections whose client sends PING often
+///   without need: gRPC's accept one in 5 minutes, with two exceptions between two frames of a response.
 /// - A connection that received nothing for 5 seconds or more sends PING together with its first stream. A NAT or a
 ///   server that has forgotten the connection is then noticed long before the limits of the request.
-/// - The connection is dead if nothing arrives for 10 seconds after PING: a lost packet is repeated several times within
-///   them. While the peer's system acknowledges bytes of an upload, PING can still be on its way, and the limit starts
-///   again.
+/// - The connection is dead if nothing arrives for 10 seconds after PING: a lost packet is repeated several times
+///   within them. While the peer's system acknowledges bytes of an upload, PING can still be on its way, and the limit
+///   starts again.
 /// - A connection without streams in flight sends nothing, so that an idle process makes no wake-ups.
 struct HTTP2Liveness {
     struct Limits: Sendable, Equatable {

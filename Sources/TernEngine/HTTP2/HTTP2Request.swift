@@ -6,14 +6,15 @@ package struct HTTP2Request: Sendable, Equatable {
     package var authority: String
     /// The path and the query. Not used for CONNECT without `connectProtocol` (RFC 9113 §8.5).
     package var path: String
-    /// The protocol that the stream carries after a successful response to extended CONNECT (RFC 8441 §4); nil for none.
+    /// The protocol that the stream carries after a successful response to extended CONNECT (RFC 8441 §4); nil for
+    /// none.
     package var connectProtocol: String?
     /// The field lines, each with CRLF at its end. Names are sent in lower case. Fields of the connection (RFC 9113
     /// §8.2.2), and Expect without a body, are left out.
     package var fields: [UInt8]
     /// The length of the body, sent as Content-Length in place of the caller's field; nil if it is not known.
     package var contentLength: Int64?
-    /// A Boolean value that indicates whether a body follows, which the session asks its delegate for.
+    /// Whether a body follows, which the session asks its delegate for.
     package var hasBody: Bool
     /// The priority, sent as a Priority field unless `fields` has one; nil for none.
     package var priority: HTTP2Priority?
@@ -41,7 +42,7 @@ package struct HTTP2Request: Sendable, Equatable {
 package struct HTTP2Priority: Sendable, Equatable {
     /// The urgency, from 0 (first) to 7 (last). Greater numbers count as 7.
     package var urgency: UInt8
-    /// A Boolean value that indicates whether a part of the response is of use before the rest.
+    /// Whether a part of the response is of use before the rest.
     package var isIncremental: Bool
 
     package init(urgency: UInt8 = 3, isIncremental: Bool = false) {
@@ -60,7 +61,7 @@ struct HTTP2FieldBlock {
     struct Field: Equatable {
         var name: Range<Int>
         var value: Range<Int>
-        /// A Boolean value that indicates whether no table of HPACK may keep the value (RFC 7541 §7.1.3).
+        /// Whether no table of HPACK may keep the value (RFC 7541 §7.1.3).
         var isSecret = false
     }
 
@@ -147,11 +148,10 @@ struct HTTP2FieldBlock {
         /// The index of the :authority field, which a Host field replaces.
         var authority: Int?
         var dropsLength: Bool
-        /// A Boolean value that indicates whether no body follows that the server could be asked for (RFC 9110 §10.1.1).
+        /// Whether no body follows that the server could be asked for (RFC 9110 §10.1.1).
         var dropsExpect: Bool
         var isTrailer: Bool
-        /// A Boolean value that indicates whether the stream itself proves that the server speaks WebSocket, so that no key
-        /// does (RFC 8441 §5).
+        /// Whether the stream itself proves that the server speaks WebSocket, so that no key does (RFC 8441 §5).
         var isExtendedConnect = false
     }
 

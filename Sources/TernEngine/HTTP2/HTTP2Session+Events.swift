@@ -95,8 +95,8 @@ extension HTTP2Session {
         if isLast, !stream.isDone { responseEnded(stream) }
     }
 
-    /// Ends a stream whose response is whole. A body that is still being sent stops (RFC 9113 §8.1), but each side of a tunnel
-    /// ends by itself (§8.5).
+    /// Ends a stream whose response is whole. A body that is still being sent stops (RFC 9113 §8.1), but each side of a
+    /// tunnel ends by itself (§8.5).
     private func responseEnded(_ stream: HTTP2Stream) {
         if stream.isTunnel, !stream.isRequestEnded {
             stream.isResponseEnded = true

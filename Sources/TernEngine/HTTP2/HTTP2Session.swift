@@ -37,7 +37,7 @@ package final class HTTP2Session {
     var isPinging = false
     var isClosing = false
     var hasReceivedGoAway = false
-    /// A Boolean value that indicates whether the server's first frame arrived.
+    /// Whether the server's first frame arrived.
     var hasReceivedSettings = false
     private var isClosed = false
     /// The rule that the server violated last, which explains the end of the connection.
@@ -47,7 +47,7 @@ package final class HTTP2Session {
     package internal(set) var failure: EngineError?
     /// The number of streams that the server allows at once: 100 until its SETTINGS arrive.
     package internal(set) var maximumStreams = 100
-    /// A Boolean value that indicates whether the server allows extended CONNECT (RFC 8441 §3).
+    /// Whether the server allows extended CONNECT (RFC 8441 §3).
     package internal(set) var allowsExtendedConnect = false
     /// The number of streams that have neither ended, nor failed, nor been cancelled.
     package internal(set) var activeStreams = 0
@@ -74,25 +74,23 @@ package final class HTTP2Session {
 
     // MARK: Bytes
 
-    /// A Boolean value that indicates whether the session expects more bytes. When it is false and `wantsWrite` is
-    /// false too, the connection is at its end.
+    /// Whether the session expects more bytes. When it is false and `wantsWrite` is false too, the connection is at its
+    /// end.
     package var wantsRead: Bool { unsafe failure == nil && tern_h2_wants_read(session) != 0 }
 
-    /// A Boolean value that indicates whether `takeOutput(into:upTo:)` has something to send. Windows without room do
-    /// not count.
+    /// Whether `takeOutput(into:upTo:)` has something to send. Windows without room do not count.
     package var wantsWrite: Bool { unsafe !spill.isEmpty || tern_h2_wants_write(session) != 0 }
 
-    /// A Boolean value that indicates whether a request that is submitted now is sent at once.
+    /// Whether a request that is submitted now is sent at once.
     package var hasRoom: Bool { takesRequests && activeStreams < maximumStreams }
 
-    /// A Boolean value that indicates whether `submit(_:)` takes requests: the connection has not failed, no GOAWAY was
-    /// sent or received, and identifiers are left.
+    /// Whether `submit(_:)` takes requests: the connection has not failed, no GOAWAY was sent or received, and
+    /// identifiers are left.
     package var takesRequests: Bool {
         failure == nil && !isClosed && !hasReceivedGoAway && !isClosing && !isTerminated
     }
 
-    /// A Boolean value that indicates whether nghttp2 starts no further stream, because of GOAWAY in one of the
-    /// directions or for lack of identifiers.
+    /// Whether nghttp2 starts no further stream, because of GOAWAY in one of the directions or for lack of identifiers.
     var isTerminated: Bool { unsafe tern_h2_can_request(session) == 0 }
 
     /// Takes bytes that were received, and calls the delegate. `now` is the time in nanoseconds of a clock that does
@@ -161,8 +159,9 @@ package final class HTTP2Session {
 
     // MARK: Streams
 
-    /// Queues a request, and returns the identifier of its stream. Requests beyond `maximumStreams` wait in the session.
-    /// Throws `.invalidRequest` for a request that cannot be sent, and `.notProcessed` if the connection takes no more.
+    /// Queues a request, and returns the identifier of its stream. Requests beyond `maximumStreams` wait in the
+    /// session. Throws `.invalidRequest` for a request that cannot be sent, and `.notProcessed` if the connection takes
+    /// no more.
     package func submit(_ request: HTTP2Request) throws(EngineError) -> Int32 {
         guard takesRequests else {
             throw EngineError(.notProcessed, "the HTTP/2 connection takes no further request (RFC 9113 §6.8)")

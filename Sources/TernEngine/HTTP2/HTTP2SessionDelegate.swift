@@ -34,13 +34,14 @@ package protocol HTTP2SessionDelegate: AnyObject {
     /// Called with the lines of the trailers, each with CRLF at its end. They are not empty.
     func streamReceivedTrailers(_ stream: Int32, lines: [UInt8])
     func streamEnded(_ stream: Int32)
-    /// Called when the server has ended its side of a tunnel (RFC 9113 §8.5). The request body is read on, and `streamEnded` or
-    /// `streamFailed` follows.
+    /// Called when the server has ended its side of a tunnel (RFC 9113 §8.5). The request body is read on, and
+    /// `streamEnded` or `streamFailed` follows.
     func streamEndedReceiving(_ stream: Int32)
     func streamFailed(_ stream: Int32, error: EngineError)
     /// Called for the next part of a request's body. The buffer is never empty.
     func readBody(_ stream: Int32, into buffer: UnsafeMutableRawBufferPointer) -> HTTP2BodyPart
-    /// Called with the number of streams that may be open at once, at the server's first SETTINGS and when others change it.
+    /// Called with the number of streams that may be open at once, at the server's first SETTINGS and when others
+    /// change it.
     func maximumStreamsChanged(_ maximum: Int)
     /// Called when SETTINGS of the server allow extended CONNECT (RFC 8441 §3), or no longer do.
     func extendedConnectChanged(_ isAllowed: Bool)

@@ -3,20 +3,20 @@ final class HTTP2Stream {
     let id: Int32
     /// The number of bytes that the request's body must have; nil if it is not known.
     let requestLength: Int64?
-    /// A Boolean value that indicates whether the stream carries another protocol after a successful response.
+    /// Whether the stream carries another protocol after a successful response.
     let isConnect: Bool
-    /// A Boolean value that indicates whether the stream carries another protocol now.
+    /// Whether the stream carries another protocol now.
     var isTunnel = false
-    /// A Boolean value that indicates whether the server has ended its side of a tunnel.
+    /// Whether the server has ended its side of a tunnel.
     var isResponseEnded = false
     var builder: HTTP2HeadBuilder
-    /// A Boolean value that indicates whether the request's HEADERS were handed over to the connection.
+    /// Whether the request's HEADERS were handed over to the connection.
     var isSent = false
-    /// A Boolean value that indicates whether the last byte of the request was handed over to the connection.
+    /// Whether the last byte of the request was handed over to the connection.
     var isRequestEnded: Bool
-    /// A Boolean value that indicates whether the delegate hears no more of the stream.
+    /// Whether the delegate hears no more of the stream.
     var isDone = false
-    /// A Boolean value that indicates whether the server reset the stream.
+    /// Whether the server reset the stream.
     var isReset = false
     /// The number of bytes of the request's body so far.
     var sentBytes: Int64 = 0
@@ -24,8 +24,7 @@ final class HTTP2Stream {
     var receivedBytes: Int64 = 0
     /// The number of bytes of the response's body that the reader has not taken.
     var unconsumed = 0
-    /// A Boolean value that indicates whether the frame that is being received ends the response before its stated
-    /// length.
+    /// Whether the frame that is being received ends the response before its stated length.
     var endsEarly = false
     /// The length that the response's head states; nil if it states none.
     var contentLength: Int64?
@@ -38,7 +37,7 @@ final class HTTP2Stream {
         builder = HTTP2HeadBuilder(limits: request.headLimits)
     }
 
-    /// A Boolean value that indicates whether the head was received and its stated length was not.
+    /// Whether the head was received and its stated length was not.
     var isTruncated: Bool { contentLength.map { receivedBytes < $0 } ?? false }
 
     /// Notes the start of a frame with `count` bytes of the response's body.

@@ -1,9 +1,10 @@
-/// The number of streams that a connection carries at once: that of the server's SETTINGS, or a lower one that its refusals
-/// show. Pure.
+/// The number of streams that a connection carries at once: that of the server's SETTINGS, or a lower one that its
+/// refusals show. Pure.
 ///
-/// A server can refuse streams that its SETTINGS allow, because it counts otherwise or has no room at the moment. Then the
-/// connection carries as many as it did without the refused one, and one more each time that so many were answered. Without
-/// that, refused requests would be sent and refused again at once. A connection that refuses its only stream takes no more.
+/// A server can refuse streams that its SETTINGS allow, because it counts otherwise or has no room at the moment. Then
+/// the connection carries as many as it did without the refused one, and one more each time that so many were answered.
+/// Without that, refused requests would be sent and refused again at once. A connection that refuses its only stream
+/// takes no more.
 struct HTTP2StreamLimit {
     /// The consequence of a refused stream.
     enum Refusal: Equatable {

@@ -98,8 +98,8 @@ package final class Resolver: Sendable {
 
     // MARK: - Threads
 
-    /// Blocks SIGPIPE in the calling thread, which ends with the resolver's work. The C library writes to a name server over TCP
-    /// without a flag against it, so that a server that ends the connection would end the process.
+    /// Blocks SIGPIPE in the calling thread, which ends with the resolver's work. The C library writes to a name server
+    /// over TCP without a flag against it, so that a server that ends the connection would end the process.
     private static func blockPipeSignal() {
         var signals = sigset_t()
         unsafe sigemptyset(&signals)

@@ -6,8 +6,8 @@ import TernConcurrency
 /// A name is resolved once at a time, whatever number of waiters it has. Answers are kept for a time; failures are not
 /// kept. The table decides on threads too: one starts when a name waits and none is idle, up to the limit.
 ///
-/// The names of one domain, by their last two labels, have at most half of the threads, and domains go round: one domain whose
-/// servers do not answer leaves half of the threads to others.
+/// The names of one domain, by their last two labels, have at most half of the threads, and domains go round: one
+/// domain whose servers do not answer leaves half of the threads to others.
 struct ResolverTable<Waiter> {
     /// The action that a new waiter requires.
     enum Admission: Equatable {
@@ -29,16 +29,16 @@ struct ResolverTable<Waiter> {
     private struct Job {
         /// By their numbers, which grow in the order of arrival.
         var waiters: [UInt64: Waiter]
-        /// A Boolean value that indicates whether a thread resolves the name.
+        /// Whether a thread resolves the name.
         var isRunning = false
     }
 
     private struct Domain {
-        /// The names that wait for a thread, oldest first. A name without a job was cancelled and is passed over, and so is
-        /// a second entry of a name, which was cancelled and came again.
+        /// The names that wait for a thread, oldest first. A name without a job was cancelled and is passed over, and
+        /// so is a second entry of a name, which was cancelled and came again.
         var names = FIFO<String>()
         var running = 0
-        /// A Boolean value that indicates whether the domain is in `readyDomains`.
+        /// Whether the domain is in `readyDomains`.
         var isQueued = false
     }
 

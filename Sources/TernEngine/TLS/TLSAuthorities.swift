@@ -48,7 +48,8 @@ import Musl
     }
 
     private let source: Source
-    /// Held while the certificates are parsed, so that they are parsed once. After a failure, the next call tries again.
+    /// Held while the certificates are parsed, so that they are parsed once. After a failure, the next call tries
+    /// again.
     private let state = Lock(State())
 
     private init(_ source: Source) { self.source = source }
@@ -181,8 +182,8 @@ enum SystemRoots: Equatable {
         "/etc/ssl/cert.pem",
     ]
 
-    /// Returns the locations that the environment names (SSL_CERT_FILE and SSL_CERT_DIR), or the first readable file of a
-    /// distribution.
+    /// Returns the locations that the environment names (SSL_CERT_FILE and SSL_CERT_DIR), or the first readable file of
+    /// a distribution.
     static func find() -> SystemRoots {
         find(file: variable("SSL_CERT_FILE"), folder: variable("SSL_CERT_DIR")) { path in
             unsafe access(path, R_OK) == 0

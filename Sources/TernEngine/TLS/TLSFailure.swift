@@ -1,7 +1,8 @@
 #if os(Linux)
 import CTernOpenSSL
 
-/// Derives errors from the causes that OpenSSL gives. Texts contain no byte that a server sent: OpenSSL's are constants.
+/// Derives errors from the causes that OpenSSL gives. Texts contain no byte that a server sent: OpenSSL's are
+/// constants.
 enum TLSFailure {
     static func error(
         _ failure: tern_ssl_failure, isHandshake: Bool, refusal: String?, target: TLSTarget

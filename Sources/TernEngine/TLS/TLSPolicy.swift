@@ -53,7 +53,7 @@ package struct TLSOptions: Sendable {
     package var roots = Roots.system
     package var anchors = Anchors.standard
     package var revocation = Revocation.unchecked
-    /// A Boolean value that indicates whether the certificate must be for the host's name or address, with any anchors.
+    /// Whether the certificate must be for the host's name or address, with any anchors.
     package var checksHostName = true
     package var minimumVersion = Version.tls12
     package var identity: Identity?
@@ -71,7 +71,7 @@ package struct TLSPeer: Sendable, Equatable {
     /// The verified chain, the server's own certificate first. If no chain is verified (`TLSOptions.Anchors.none`), the
     /// server's own certificate only, because the server proves possession of no other key.
     package let chain: [[UInt8]]
-    /// A Boolean value that indicates whether the chain leads to an anchor.
+    /// Whether the chain leads to an anchor.
     package let isVerified: Bool
 }
 
@@ -84,7 +84,8 @@ package enum TLSVerdict: Sendable, Equatable {
     case refused(String)
 }
 
-/// A trust policy in OpenSSL's form. All connections that share a policy share its context, and only they share sessions.
+/// A trust policy in OpenSSL's form. All connections that share a policy share its context, and only they share
+/// sessions.
 package final class TLSPolicy: Sendable {
     private enum State {
         case unprepared
@@ -112,7 +113,7 @@ package final class TLSPolicy: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether connections may resume a session.
+    /// Whether connections may resume a session.
     var allowsResumption: Bool { options.revocation != .requiresStaple }
 
     /// Reads the anchors, the list of revoked certificates, and the identity. Takes milliseconds, so call it outside
@@ -135,7 +136,7 @@ package final class TLSPolicy: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether `prepare()` has succeeded.
+    /// Whether `prepare()` has succeeded.
     package var isPrepared: Bool { wasPrepared.load(ordering: .acquiring) }
 
     /// Returns the address of the context, which lives as long as the policy.

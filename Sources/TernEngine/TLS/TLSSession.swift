@@ -52,8 +52,8 @@ package enum TLSWriteResult: Sendable, Equatable {
     case bytes(Int)
     /// Write the same bytes again when the socket is writable, from any address. More bytes may follow them.
     case wouldBlock
-    /// Write the same bytes again when the socket is readable: a message of the handshake, such as a session ticket, has
-    /// arrived in part.
+    /// Write the same bytes again when the socket is readable: a message of the handshake, such as a session ticket,
+    /// has arrived in part.
     case wantsRead
     case failed(EngineError)
 }
@@ -200,8 +200,8 @@ package enum TLSWriteResult: Sendable, Equatable {
         }
     }
 
-    /// Sends close_notify, after which bytes can still be read. Returns false if the socket takes no more now, or a message
-    /// of the handshake has arrived in part; call it again then.
+    /// Sends close_notify, after which bytes can still be read. Returns false if the socket takes no more now, or a
+    /// message of the handshake has arrived in part; call it again then.
     package func endWriting() -> Bool {
         let result = unsafe tern_ssl_end_writing(session)
         return result != TERN_SSL_WANTS_WRITE && result != TERN_SSL_WANTS_READ
@@ -210,16 +210,16 @@ package enum TLSWriteResult: Sendable, Equatable {
     /// Sends close_notify, and that of the session below, if the socket takes it at once. The caller closes the socket.
     package func close() { unsafe tern_ssl_close(session) }
 
-    /// A Boolean value that indicates whether bytes were received but not delivered. They can be a part of a record.
+    /// Whether bytes were received but not delivered. They can be a part of a record.
     package var hasPending: Bool { unsafe tern_ssl_has_pending(session) == 1 }
 
-    /// A Boolean value that indicates whether a handshake message, such as a session ticket, has arrived in part. Until the rest
-    /// arrives, nothing can be sent. Called after the handshake.
+    /// Whether a handshake message, such as a session ticket, has arrived in part. Until the rest arrives, nothing can
+    /// be sent. Called after the handshake.
     package var hasIncompleteHandshakeMessage: Bool { unsafe tern_ssl_has_incomplete_message(session) == 1 }
 
-    /// A Boolean value that indicates whether the last read emptied the buffer of the socket, so that another read
-    /// before the next event would find no bytes. The end of the connection can be there: with edge-triggered events,
-    /// stop reading only if the event did not report it (EPOLLRDHUP).
+    /// Whether the last read emptied the buffer of the socket, so that another read before the next event would find no
+    /// bytes. The end of the connection can be there: with edge-triggered events, stop reading only if the event did
+    /// not report it (EPOLLRDHUP).
     package var isDrained: Bool { unsafe tern_ssl_is_drained(session) == 1 }
 
     /// The protocol that the server chose (RFC 7301); nil for none.
@@ -229,7 +229,7 @@ package enum TLSWriteResult: Sendable, Equatable {
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: count), as: UTF8.self)
     }
 
-    /// A Boolean value that indicates whether the handshake resumed an earlier session.
+    /// Whether the handshake resumed an earlier session.
     package var isResumed: Bool { unsafe tern_ssl_is_resumed(session) == 1 }
 
     /// The report of the judge; nil if there is none. Known when the handshake is done.

@@ -7,8 +7,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The bytes of a large body on their way to the store, while the body arrives. The reader of the response adds bytes and
-/// never waits; a task writes them. If the store is too slow for the reader, the body is given up.
+/// The bytes of a large body on their way to the store, while the body arrives. The reader of the response adds bytes
+/// and never waits; a task writes them. If the store is too slow for the reader, the body is given up.
 final class BodyQueue: Sendable {
     private let layout: BodyLayout
     private let generation: UInt64
@@ -119,7 +119,8 @@ final class BodyQueue: Sendable {
             return report.gaveUp(sink.failure ?? .incomplete)
         }
         let isStored = await sink.writer.commit(entry, replacing: replacing, generation: generation)
-        // A caller that learns that the response is stored may ask for it at once, and one that is being written is not found.
+        // A caller that learns that the response is stored may ask for it at once, and one that is being written is not
+        // found.
         report.store.endInsert(entry)
         report.stored(entry, isStored)
     }
@@ -217,7 +218,7 @@ struct BodyQueueState {
         var waiter: Waiter<Void>?
         /// The number of bytes that do not wait for the store any more.
         var released = 0
-        /// A Boolean value that indicates whether this call ended the queue.
+        /// Whether this call ended the queue.
         var isEnd = false
     }
 

@@ -8,7 +8,8 @@ import Foundation
 #endif
 
 /// Copies a body while its reader reads it, and stores it at the end. A small body is collected in memory; a larger one
-/// goes to the disk while it arrives. A body that exceeds the limit of the store is not stored, and its reader is not affected.
+/// goes to the disk while it arrives. A body that exceeds the limit of the store is not stored, and its reader is not
+/// affected.
 final class BodyRecording: BodyRecorder {
     /// The entry that is stored.
     enum Purpose: Sendable {
@@ -48,8 +49,8 @@ final class BodyRecording: BodyRecorder {
     static let collectedLimit = 256 << 10
 
     private let purpose: Purpose
-    /// A Boolean value that indicates whether the start of a body can be completed by a range. A decompressed start cannot:
-    /// ranges count the bytes that the server sends.
+    /// Whether the start of a body can be completed by a range. A decompressed start cannot: ranges count the bytes
+    /// that the server sends.
     private let keepsPart: Bool
     private let generation: UInt64
     private let store: any EntryStore

@@ -20,8 +20,8 @@ extension CacheExchange {
         var entries: [CacheEntry]
         /// The key of the requests that wait for the response.
         let key: SharingKey
-        /// The exchange that identical requests wait for; nil if the response cannot be shared. If it is released without an
-        /// end, it ends as `.abandoned`.
+        /// The exchange that identical requests wait for; nil if the response cannot be shared. If it is released
+        /// without an end, it ends as `.abandoned`.
         let sender: SharedExchange?
         /// Offers the response to other processes; nil if it is not for them.
         let offer: SharedOffer?
@@ -120,8 +120,9 @@ extension CacheExchange {
         }
     }
 
-    /// Returns a function that ends the wait of equal requests as soon as the head tells that the response is not stored.
-    /// The body of a response that is collected can take much longer. The decision is made early only if a request waits.
+    /// Returns a function that ends the wait of equal requests as soon as the head tells that the response is not
+    /// stored. The body of a response that is collected can take much longer. The decision is made early only if a
+    /// request waits.
     private func announce(
         _ sent: Condition?, _ forwarding: Forwarding, to sender: SharedExchange
     ) -> @Sendable (ResponseHead) -> Void {
@@ -196,7 +197,8 @@ extension CacheExchange {
         return response
     }
 
-    /// Ends the response of a server that failed, and returns a stale one; nil if its body is not in the store any more.
+    /// Ends the response of a server that failed, and returns a stale one; nil if its body is not in the store any
+    /// more.
     private func stale(_ answer: CacheAnswer, after received: Received) async -> IncomingResponse? {
         var body = Data()
         if let range = answer.body {
@@ -323,8 +325,8 @@ extension CacheExchange {
         return deliver(received, recorder: BodyRecording(.combination(combination), received, of: self))
     }
 
-    /// Completes a stored part by the received one, and answers with the whole. If the whole must not be stored, the part is
-    /// removed.
+    /// Completes a stored part by the received one, and answers with the whole. If the whole must not be stored, the
+    /// part is removed.
     private func complete(
         _ combination: CacheCombination, _ received: Received
     ) async throws(NetworkError) -> IncomingResponse {

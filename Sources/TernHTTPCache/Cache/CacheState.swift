@@ -8,8 +8,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The part of a cache's state that requests use without a hop to its actor: a fresh response in memory is found on the thread
-/// that asks for it.
+/// The part of a cache's state that requests use without a hop to its actor: a fresh response in memory is found on the
+/// thread that asks for it.
 final class CacheState: Sendable {
     private struct Opening {
         var store: (any EntryStore)?
@@ -19,7 +19,7 @@ final class CacheState: Sendable {
         var nextTry: UInt64 = 0
         /// The invalidations while the folder was not open.
         var missed: [CacheInvalidation] = []
-        /// A Boolean value that indicates whether there were more than are kept.
+        /// Whether there were more than are kept.
         var hasMissedMore = false
     }
 
@@ -43,8 +43,8 @@ final class CacheState: Sendable {
 
     private let opening = Lock(Opening())
     private let waits = Lock(WaitTable())
-    /// The requests whose responses could not be stored lately. Equal requests would wait for a response that is of no use to
-    /// them. (Varnish calls this hit-for-miss.)
+    /// The requests whose responses could not be stored lately. Equal requests would wait for a response that is of no
+    /// use to them. (Varnish calls this hit-for-miss.)
     private let unstorable = Lock(ExpiringKeys<SharingKey>())
     private let storedEnds = Atomic<UInt64>(0)
     /// The numbers of the entries. Random, because those of earlier processes are stored.
@@ -54,7 +54,8 @@ final class CacheState: Sendable {
 
     /// The greatest number of bytes that wait for the disk.
     private static let queueLimit = 32 << 20
-    /// The time for which a response counts as unstorable. Equal requests that come later wait for the first of them again.
+    /// The time for which a response counts as unstorable. Equal requests that come later wait for the first of them
+    /// again.
     static let unstorableTime = Duration.seconds(120)
     /// The greatest number of invalidations that are kept while the folder is not open.
     private static let missedLimit = 1_024
@@ -73,8 +74,8 @@ final class CacheState: Sendable {
         }
     }
 
-    /// Sets the store of a folder once it has applied the invalidations that were missed while the folder could not be opened. Not
-    /// called by two at once.
+    /// Sets the store of a folder once it has applied the invalidations that were missed while the folder could not be
+    /// opened. Not called by two at once.
     func openFolder(with store: DiskEntryStore) async {
         while true {
             let missed = opening.withLock { opening -> (invalidations: [CacheInvalidation], isAll: Bool)? in
@@ -95,7 +96,8 @@ final class CacheState: Sendable {
         }
     }
 
-    /// Notes what an unsafe request invalidates while the folder is not open. Returns the store if it is open, which must be told.
+    /// Notes what an unsafe request invalidates while the folder is not open. Returns the store if it is open, which
+    /// must be told.
     func missed(_ invalidations: [CacheInvalidation]) -> (any EntryStore)? {
         opening.withLock { opening in
             if let store = opening.store { return store }
@@ -132,8 +134,8 @@ final class CacheState: Sendable {
     /// Gives room back for bytes that are written, or given up.
     func release(_ count: Int) { writes.withLock { $0.bytes -= count } }
 
-    /// Records that a response that has arrived is being written, or that entries are being removed. Returns the number for
-    /// `endWrite(_:)`.
+    /// Records that a response that has arrived is being written, or that entries are being removed. Returns the number
+    /// for `endWrite(_:)`.
     func beginWrite() -> UInt64 {
         writes.withLock { writes in
             writes.last += 1
@@ -180,8 +182,8 @@ final class CacheState: Sendable {
 
     /// Joins the requests of a key: as the one that is sent, or as one that waits for it.
     ///
-    /// - Parameter count: ``storedCount`` before the look-up that found nothing. Returns nil if an equal request has ended
-    ///   since, and its response is stored: another look-up finds it.
+    /// - Parameter count: ``storedCount`` before the look-up that found nothing. Returns nil if an equal request has
+    ///   ended since, and its response is stored: another look-up finds it.
     func join(_ key: SharingKey, after count: UInt64? = nil) -> SharingRole? {
         let joined = waits.withLock { waits -> (role: SharingRole, check: WaitTable.Check?)? in
             if let (waiter, exchange, check) = waits.wait(for: key) { return (.waiter(waiter, exchange), check) }
@@ -352,7 +354,8 @@ struct WaitTable {
         if exchanges[key]?.number == number { exchanges[key]?.exchange = exchange }
     }
 
-    /// Returns a waiter for the exchange of a key, the exchange, and the function to call then; nil without an exchange.
+    /// Returns a waiter for the exchange of a key, the exchange, and the function to call then; nil without an
+    /// exchange.
     mutating func wait(for key: SharingKey) -> (Waiter<SharingEnd>, NetworkExchange?, Check?)? {
         guard let exchange = exchanges[key] else { return nil }
         let waiter = Waiter<SharingEnd>()

@@ -1,4 +1,5 @@
-/// Keys that are known for a while: of responses that could not be stored, and of those that are not to be refreshed. Pure.
+/// Keys that are known for a while: of responses that could not be stored, and of those that are not to be refreshed.
+/// Pure.
 struct ExpiringKeys<Key: Hashable & Sendable>: Sendable {
     private struct Entry: Sendable {
         let start: CacheTime

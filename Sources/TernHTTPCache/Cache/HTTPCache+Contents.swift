@@ -33,8 +33,8 @@ extension HTTPCache {
     /// The numbers since the creation of the cache.
     public nonisolated var statistics: Statistics { shared.statistics.current }
 
-    /// The numbers as they change. Each access returns a new stream, which begins with the present numbers. A slow reader
-    /// receives the latest numbers. The stream ends when the cache is released.
+    /// The numbers as they change. Each access returns a new stream, which begins with the present numbers. A slow
+    /// reader receives the latest numbers. The stream ends when the cache is released.
     public nonisolated var statisticsUpdates: AsyncStream<Statistics> { shared.statistics.stream() }
 
     // MARK: Entries
@@ -51,7 +51,8 @@ extension HTTPCache {
         public let headers: Headers
         /// The number of stored bytes of the body, as the server sent them.
         public let storedBytes: Int64
-        /// A Boolean value that indicates whether the whole body is stored. A part is completed by a request for the rest.
+        /// A Boolean value that indicates whether the whole body is stored. A part is completed by a request for the
+        /// rest.
         public let isWhole: Bool
         /// The time at which the response arrived or was last confirmed.
         public let responseTime: Date
@@ -69,7 +70,8 @@ extension HTTPCache {
     /// disk, a URL of more than about 900 bytes may be left out. Waits for the responses that are being written, which
     /// requests find already.
     ///
-    /// - Parameter prefix: The beginning of the URLs with a whole host, as in `https://api.example.com/v1/`; empty for all.
+    /// - Parameter prefix: The beginning of the URLs with a whole host, as in `https://api.example.com/v1/`; empty for
+    ///   all.
     public nonisolated func entries(matching prefix: String = "") async -> [Entry] {
         guard let store = await store(isForced: true) else { return [] }
         await shared.written()
@@ -84,8 +86,8 @@ extension HTTPCache {
         return entries.sorted { $0.url == $1.url ? $0.responseTime < $1.responseTime : $0.url < $1.url }
     }
 
-    /// Returns when each response that has arrived is stored or given up, or the caller is cancelled. Call it before the
-    /// program ends: a response is written to the disk after its last byte, and its reader does not wait for that.
+    /// Returns when each response that has arrived is stored or given up, or the caller is cancelled. Call it before
+    /// the program ends: a response is written to the disk after its last byte, and its reader does not wait for that.
     ///
     /// The same applies to the second level.
     public nonisolated func flush() async {
@@ -95,15 +97,15 @@ extension HTTPCache {
 
     // MARK: Removing
 
-    /// Removes the stored responses of a URL in the partition of a session. A response whose request is under way is not
-    /// stored.
+    /// Removes the stored responses of a URL in the partition of a session. A response whose request is under way is
+    /// not stored.
     ///
-    /// Responses to requests with a trust policy, cookies or a socket path of their own stay: ``clear(_:)`` removes them. The
-    /// second level is included; other processes keep what they have in memory and on their disks. The same applies to the
-    /// other removals.
+    /// Responses to requests with a trust policy, cookies or a socket path of their own stay: ``clear(_:)`` removes
+    /// them. The second level is included; other processes keep what they have in memory and on their disks. The same
+    /// applies to the other removals.
     ///
-    /// - Throws: ``Failure`` for a URL that cannot be requested, and if responses may be left, because the folder cannot be
-    ///   opened or the disk fails.
+    /// - Throws: ``Failure`` for a URL that cannot be requested, and if responses may be left, because the folder
+    ///   cannot be opened or the disk fails.
     public nonisolated func remove(_ url: String, of session: Session) async throws(Failure) {
         let target: Target
         do throws(NetworkError) { target = try Request(.get, url).target } catch { throw Failure(reason: error.reason) }
@@ -133,8 +135,8 @@ extension HTTPCache {
         try checkFolder()
     }
 
-    /// Removes the responses of a session's partition, which other sessions can share. A response whose request is under
-    /// way is not stored.
+    /// Removes the responses of a session's partition, which other sessions can share. A response whose request is
+    /// under way is not stored.
     ///
     /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
     public nonisolated func clear(_ session: Session) async throws(Failure) {
@@ -157,8 +159,8 @@ extension HTTPCache {
         try Self.check(failure)
     }
 
-    /// Removes all responses. A response whose request is under way is not stored. In the second level, this removes all values
-    /// of its store, those of other caches included.
+    /// Removes all responses. A response whose request is under way is not stored. In the second level, this removes
+    /// all values of its store, those of other caches included.
     ///
     /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
     public nonisolated func removeAll() async throws(Failure) {

@@ -64,8 +64,8 @@ extension HTTPCache: ExchangeCache {
         }
     }
 
-    /// Removes responses from the store, then from the second level, and from the store once more: a look-up in the second level
-    /// can have brought an outdated response back meanwhile.
+    /// Removes responses from the store, then from the second level, and from the store once more: a look-up in the
+    /// second level can have brought an outdated response back meanwhile.
     ///
     /// - Returns: The reason why responses may be left; nil if none is.
     @discardableResult
@@ -100,14 +100,16 @@ struct CacheExchange: Sendable {
     let request: CacheRequest
     /// The time of the request, in nanoseconds of `MonotonicClock`.
     let start: UInt64
-    /// The number of times that the request began anew because its cookies or its authorization changed while it waited.
+    /// The number of times that the request began anew because its cookies or its authorization changed while it
+    /// waited.
     var restarts = 0
 
     /// The number of times that a body may be missing from the store before the request is sent.
     private static let retryLimit = 2
     /// The number of look-ups that a request repeats because an equal one was stored meanwhile.
     private static let lookUpLimit = 3
-    /// The number of times that a request begins anew. It is then sent with the cookies and the authorization of its look-up.
+    /// The number of times that a request begins anew. It is then sent with the cookies and the authorization of its
+    /// look-up.
     private static let restartLimit = 3
 
     /// The condition that is sent with a request, and the entries that it is about.
@@ -236,11 +238,12 @@ struct CacheExchange: Sendable {
         return SharingKey(key: request.key, credentials: request.credentials, variant: VarySelection(fields: fields))
     }
 
-    /// Waits once for the responses that are being written, if one of them is for this request: a large one cannot be read before
-    /// that, and hides those that it outdates. The wait counts for the time limits of the request. Returns whether the look-up is to
-    /// be repeated.
+    /// Waits once for the responses that are being written, if one of them is for this request: a large one cannot be
+    /// read before that, and hides those that it outdates. The wait counts for the time limits of the request. Returns
+    /// whether the look-up is to be repeated.
     ///
-    /// - Parameter ended: `endedInserts(for:)` before the look-up. A response whose write has ended since was hidden from it.
+    /// - Parameter ended: `endedInserts(for:)` before the look-up. A response whose write has ended since was hidden
+    ///   from it.
     private func awaitsWrite(
         _ hasAwaited: inout Bool, _ exchange: inout NetworkExchange, after ended: UInt64
     ) async -> Bool {
@@ -260,16 +263,16 @@ struct CacheExchange: Sendable {
 
     /// Returns whether equal requests may share the response: whole ones to GET that were not asked for anew.
     ///
-    /// - Parameter amongProcesses: A Boolean value that indicates whether another process may have a newer response. That of a
-    ///   stored one that must be validated can be the same.
+    /// - Parameter amongProcesses: Whether another process may have a newer response. That of a stored one that must be
+    ///   validated can be the same.
     func isSharable(_ reason: CacheReason, amongProcesses: Bool = false) -> Bool {
         guard request.key.method == "GET", request.range == nil, !request.isConditional else { return false }
         if amongProcesses { return [.nothingStored, .noVariant, .stale].contains(reason) }
         return [.nothingStored, .noVariant, .stale, .mustValidate, .partial].contains(reason)
     }
 
-    /// Looks into the second level, and stores here what is newer there than the stored responses. The rules then decide on it
-    /// like on any other stored response.
+    /// Looks into the second level, and stores here what is newer there than the stored responses. The rules then
+    /// decide on it like on any other stored response.
     ///
     /// - Returns: True if something was stored, and otherwise the lease of the fetch if there is one.
     private func askSecondLevel(
@@ -344,7 +347,7 @@ struct CacheExchange: Sendable {
         /// The status of the server's response; nil if none arrived.
         let status: Int?
         let reason: CacheReason
-        /// A Boolean value that indicates whether the store has the server's response afterwards.
+        /// Whether the store has the server's response afterwards.
         let isStored: Bool
         /// The measurements of the exchange.
         let metrics: TaskMetrics?

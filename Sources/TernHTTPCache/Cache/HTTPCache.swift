@@ -22,44 +22,46 @@ public import Foundation
 /// (`Session.Configuration.partition`) and to its trust policies, so one user's response is never another's, and an
 /// exchange under weaker trust never answers a request under stricter trust.
 ///
-/// The cache runs once for each exchange with a server, inside the loop that follows redirects and challenges, so redirects
-/// are cached, too. Interceptors run outside the cache, and see stored responses like any others. Equal requests
-/// that are made at the same time are sent once: the others wait for the response, each for its time limit `idle` at most.
+/// The cache runs once for each exchange with a server, inside the loop that follows redirects and challenges, so
+/// redirects are cached, too. Interceptors run outside the cache, and see stored responses like any others. Equal
+/// requests that are made at the same time are sent once: the others wait for the response, each for its time limit
+/// `idle` at most.
 ///
-/// A failure of the store is a miss: it never fails a request. Stored bodies have the form in which the server sent them,
-/// and are decompressed for each reader.
+/// A failure of the store is a miss: it never fails a request. Stored bodies have the form in which the server sent
+/// them, and are decompressed for each reader.
 ///
-/// A stored response has metrics without bytes on the wire and with 0 transactions. Its progress reports the stored bytes.
-/// Observers learn of its head, and not of a request, because none is sent. Policies are asked for its disposition. The time
-/// limits of the request do not apply.
+/// A stored response has metrics without bytes on the wire and with 0 transactions. Its progress reports the stored
+/// bytes. Observers learn of its head, and not of a request, because none is sent. Policies are asked for its
+/// disposition. The time limits of the request do not apply.
 public actor HTTPCache {
     /// The settings of a cache.
     public struct Configuration: Sendable {
         /// The maximum number of bytes of all stored responses. 32 MiB in memory and 256 MiB on the disk by default.
         public var byteLimit: Int?
-        /// The maximum number of bytes of one stored body. Longer bodies pass through and are not stored. By default 4 MiB in
-        /// memory, and 64 MiB on the disk or a quarter of `byteLimit` if that is less.
+        /// The maximum number of bytes of one stored body. Longer bodies pass through and are not stored. By default 4
+        /// MiB in memory, and 64 MiB on the disk or a quarter of `byteLimit` if that is less.
         ///
-        /// On the disk, a body of more than 256 KiB that is read as a stream is written while it arrives. The disk never slows its reader: if more
-        /// than 2 MiB of one response, or 32 MiB of all, wait for the disk, the response is not stored, and its trace gives
-        /// `store-busy`.
+        /// On the disk, a body of more than 256 KiB that is read as a stream is written while it arrives. The disk
+        /// never slows its reader: if more than 2 MiB of one response, or 32 MiB of all, wait for the disk, the
+        /// response is not stored, and its trace gives `store-busy`.
         public var entryByteLimit: Int?
-        /// The time after the end of its lifetime during which a stale response is used if the server cannot be reached. If
-        /// nil, the default, only the `stale-if-error` of the response permits this. A response with `must-revalidate` or
-        /// `no-cache` is never used this way (RFC 9111 §4.2.4).
+        /// The time after the end of its lifetime during which a stale response is used if the server cannot be
+        /// reached. If nil, the default, only the `stale-if-error` of the response permits this. A response with
+        /// `must-revalidate` or `no-cache` is never used this way (RFC 9111 §4.2.4).
         public var staleWhenDisconnected: Duration?
         /// The name of the cache in `CacheTrace.cacheStatus` (RFC 9211). `Tern` by default.
         public var name = "Tern"
-        /// The second level behind the memory or the disk, which several processes share; nil, the default, for none. The
-        /// processes are one private cache.
+        /// The second level behind the memory or the disk, which several processes share; nil, the default, for none.
+        /// The processes are one private cache.
         ///
-        /// In doubt, a response stays in its process. Shared are whole responses to GET without any secret field in the request
-        /// or the response (`Authorization`, `Cookie`, `Set-Cookie` and others), without trust or route settings of their own,
-        /// and without `No-Vary-Search` and `Cache-Groups`. The partition of the session is a part of their keys. Those with
-        /// `private` are shared only in a partition with a name, and those of a session whose partition is valid in its process
-        /// only never are.
+        /// In doubt, a response stays in its process. Shared are whole responses to GET without any secret field in the
+        /// request or the response (`Authorization`, `Cookie`, `Set-Cookie` and others), without trust or route
+        /// settings of their own, and without `No-Vary-Search` and `Cache-Groups`. The partition of the session is a
+        /// part of their keys. Those with `private` are shared only in a partition with a name, and those of a session
+        /// whose partition is valid in its process only never are.
         public var secondLevel: SecondLevelCache?
-        /// Returns the present time, by which the age of responses is measured. The system's clock by default. For tests.
+        /// Returns the present time, by which the age of responses is measured. The system's clock by default. For
+        /// tests.
         public var now: @Sendable () -> Date = { Date() }
 
         /// Creates settings with the defaults stated at each property.
@@ -118,19 +120,20 @@ public actor HTTPCache {
 
     /// Returns a cache in a folder, which is created if necessary. Only the user of the process can read its files.
     ///
-    /// The folder belongs to one process at a time. Caches of one process with the same folder share its content, and the
-    /// `byteLimit` of the one that opens it first applies. It is opened by the first request, or by ``open()``, which tells
-    /// why that fails. While it cannot be opened, nothing is stored, and requests use the network. They try again, once a
-    /// second at most.
+    /// The folder belongs to one process at a time. Caches of one process with the same folder share its content, and
+    /// the `byteLimit` of the one that opens it first applies. It is opened by the first request, or by ``open()``,
+    /// which tells why that fails. While it cannot be opened, nothing is stored, and requests use the network. They try
+    /// again, once a second at most.
     ///
-    /// Stored responses survive the end of the process, also by `kill -9`. A damaged one is a miss. The heads and the bodies
-    /// up to 8 KiB that were used last are also kept in memory, at most 8 MiB for each folder.
+    /// Stored responses survive the end of the process, also by `kill -9`. A damaged one is a miss. The heads and the
+    /// bodies up to 8 KiB that were used last are also kept in memory, at most 8 MiB for each folder.
     public static func disk(folder: URL, _ configuration: Configuration = Configuration()) -> HTTPCache {
         HTTPCache(.disk(folder), configuration)
     }
 
-    /// The cache that sessions of the process can share: a folder in the user's folder of caches, named after the program.
-    /// If the folder cannot be opened, for example in a second process of the same program, memory is used instead.
+    /// The cache that sessions of the process can share: a folder in the user's folder of caches, named after the
+    /// program. If the folder cannot be opened, for example in a second process of the same program, memory is used
+    /// instead.
     ///
     /// Removals then throw ``Failure``, because the responses in the folder stay.
     public static let shared = HTTPCache(.diskOrMemory(sharedFolder), Configuration())
@@ -190,8 +193,7 @@ public actor HTTPCache {
 
     /// Returns the store, which the first calls open; nil while it cannot be opened.
     ///
-    /// - Parameter isForced: A Boolean value that indicates whether the call tries to open the folder also if that has just
-    ///   failed.
+    /// - Parameter isForced: Whether the call tries to open the folder also if that has just failed.
     nonisolated func store(isForced: Bool = false) async -> (any EntryStore)? {
         if let store = shared.store { return store }
         if !isForced, !shared.mayOpen(at: MonotonicClock.nanoseconds()) { return nil }

@@ -8,7 +8,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The second level of an HTTP cache: the responses that several processes of one private cache share. A failure is a miss.
+/// The second level of an HTTP cache: the responses that several processes of one private cache share. A failure is a
+/// miss.
 ///
 /// A URL has one response there, the latest one, which answers the requests that its `Vary` selects.
 final class SharedResponses: Sendable {
@@ -153,15 +154,16 @@ final class SharedResponses: Sendable {
 
     // MARK: Removing
 
-    /// Removes the responses of URLs, all at once, so that a store that does not answer costs its time limit once. One that cannot
-    /// be removed is not used in this process any more.
+    /// Removes the responses of URLs, all at once, so that a store that does not answer costs its time limit once. One
+    /// that cannot be removed is not used in this process any more.
     ///
     /// - Returns: The reason why responses may be left; nil if none is.
     @discardableResult
     func remove(_ keys: [CacheKey]) async -> String? {
         let keys = Set(keys.filter(\.trust.isEmpty).map { Self.key($0) })
         if keys.isEmpty { return nil }
-        // A task of its own, so that the caller's cancellation leaves nothing. It ends within the time limit of the store.
+        // A task of its own, so that the caller's cancellation leaves nothing. It ends within the time limit of the
+        // store.
         let failed = await Task { [level] in
             await withTaskGroup(of: CacheStoreKey?.self) { group in
                 for key in keys { group.addTask { await level.remove(key) ? nil : key } }
@@ -214,7 +216,8 @@ private struct FailedRemovals {
     }
 }
 
-/// The reservation of a fetch, for which other processes wait. It ends with the upload of the response, or with this object.
+/// The reservation of a fetch, for which other processes wait. It ends with the upload of the response, or with this
+/// object.
 final class SharedLease: Sendable {
     let key: CacheStoreKey
     private let responses: SharedResponses
@@ -244,7 +247,7 @@ struct SharedOffer: Sendable {
 }
 
 extension Headers.Field {
-    /// A Boolean value that indicates whether the value has no control characters, so that a validator made of it can be sent.
+    /// Whether the value has no control characters, so that a validator made of it can be sent.
     fileprivate var isWellFormed: Bool {
         !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
             && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 9 }

@@ -27,8 +27,7 @@ struct CacheControl: Sendable, Hashable {
 
     /// The directives in order, duplicates included.
     let directives: [Directive]
-    /// A Boolean value that indicates whether the fields exceed the limits. Nothing is known then, and the message must
-    /// not be stored.
+    /// Whether the fields exceed the limits. Nothing is known then, and the message must not be stored.
     let isTooLong: Bool
 
     /// The limits on all fields of a message: bytes and directives.
@@ -125,8 +124,8 @@ struct RequestDirectives: Sendable, Hashable {
     var noCache = false
     var onlyIfCached = false
     var maxAge: Int64?
-    /// The number of seconds for which the response must stay fresh. An argument that is no number counts as the longest
-    /// time.
+    /// The number of seconds for which the response must stay fresh. An argument that is no number counts as the
+    /// longest time.
     var minFresh: Int64?
     var maxStale: MaxStale?
     var staleIfError: Int64?
@@ -163,7 +162,7 @@ struct RequestDirectives: Sendable, Hashable {
 /// shared caches alone.
 struct ResponseDirectives: Sendable, Hashable {
     let noStore: Bool
-    /// A Boolean value that indicates whether the response must be validated before each use: `no-cache` without fields.
+    /// Whether the response must be validated before each use: `no-cache` without fields.
     let noCache: Bool
     /// The fields, in lower case, that must not be used without validation: `no-cache` with fields.
     let noCacheFields: Set<String>
@@ -196,7 +195,7 @@ struct ResponseDirectives: Sendable, Hashable {
         staleIfError = control.permittedSeconds(of: "stale-if-error")
     }
 
-    /// A Boolean value that indicates whether a stale response must not be used without validation, even if the origin
-    /// cannot be reached (RFC 9111 §4.2.4).
+    /// Whether a stale response must not be used without validation, even if the origin cannot be reached (RFC 9111
+    /// §4.2.4).
     var forbidsStale: Bool { noCache || mustRevalidate }
 }

@@ -155,12 +155,13 @@ struct Freshness: Sendable, Hashable {
     func staleness(at now: CacheTime) -> Duration { age(at: now) - lifetime }
 }
 
-/// The lifetime of a response by its head, for stores other than an `HTTPCache`, such as that of images (RFC 9111 §4.2).
+/// The lifetime of a response by its head, for stores other than an `HTTPCache`, such as that of images (RFC 9111
+/// §4.2).
 package struct ResponseLifetime: Sendable, Hashable {
-    /// The time for which the response is still fresh, by `max-age` or `Expires`; zero if it must be validated, nil if the
-    /// response names none.
+    /// The time for which the response is still fresh, by `max-age` or `Expires`; zero if it must be validated, nil if
+    /// the response names none.
     package let explicit: Duration?
-    /// A Boolean value that indicates whether the response must not be stored (`no-store`).
+    /// Whether the response must not be stored (`no-store`).
     package let forbidsStorage: Bool
 
     /// Reads the head of a response that has just arrived.

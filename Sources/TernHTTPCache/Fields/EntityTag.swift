@@ -5,8 +5,7 @@ struct EntityTag: Sendable, Hashable {
     /// The tag as it was received, with `W/` and quotes.
     let text: String
     let isWeak: Bool
-    /// A Boolean value that indicates whether the tag has the form of RFC 9110. Any other tag is compared as text, and
-    /// counts as weak.
+    /// Whether the tag has the form of RFC 9110. Any other tag is compared as text, and counts as weak.
     let isWellFormed: Bool
     /// The bytes that are compared. Strings would also be equal by canonical equivalence (RFC 9110 §8.8.3.2).
     private let opaque: [UInt8]
@@ -96,8 +95,7 @@ struct Validators: Sendable, Hashable {
     /// `Last-Modified` as it was received; nil without a valid one.
     let lastModified: String?
     let lastModifiedTime: CacheTime?
-    /// A Boolean value that indicates whether `Last-Modified` is strong: it is at least a minute before `Date` (RFC
-    /// 9110 §8.8.2.2).
+    /// Whether `Last-Modified` is strong: it is at least a minute before `Date` (RFC 9110 §8.8.2.2).
     let isDateStrong: Bool
 
     init(_ headers: Headers, responseTime: CacheTime) {

@@ -13,7 +13,7 @@ struct NoVarySearch: Sendable, Hashable {
     }
 
     let ignored: Ignored
-    /// A Boolean value that indicates whether the order of parameters with different names has no meaning.
+    /// Whether the order of parameters with different names has no meaning.
     let ignoresOrder: Bool
 
     /// The rule without the field: the query must be the same.
@@ -75,8 +75,8 @@ struct NoVarySearch: Sendable, Hashable {
         }
     }
 
-    /// Returns whether names of structured fields, which are ASCII, contain a name. By canonical equivalence, they would contain
-    /// names such as the Kelvin sign, too.
+    /// Returns whether names of structured fields, which are ASCII, contain a name. By canonical equivalence, they
+    /// would contain names such as the Kelvin sign, too.
     private func contains(_ names: Set<String>, _ name: String) -> Bool {
         name.utf8.allSatisfy { $0 < 0x80 } && names.contains(name)
     }

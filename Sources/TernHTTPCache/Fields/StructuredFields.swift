@@ -20,8 +20,8 @@ struct StructuredFields {
 
     private init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Returns the dictionary of all values of a field. Of equal keys, the last one counts. nil without the field, and if
-    /// it is malformed.
+    /// Returns the dictionary of all values of a field. Of equal keys, the last one counts. nil without the field, and
+    /// if it is malformed.
     static func dictionary(_ name: String, in headers: Headers) -> [String: Value]? {
         var parser: StructuredFields? = parser(name, in: headers)
         return parser?.dictionary()

@@ -18,12 +18,11 @@ struct CacheAnswer: Sendable {
     let form: Form
     /// The age of the stored response.
     let age: Duration
-    /// A Boolean value that indicates whether the origin confirmed the response for this request.
+    /// Whether the origin confirmed the response for this request.
     let isValidated: Bool
-    /// A Boolean value that indicates whether the request was HEAD, whose answer has no body.
+    /// Whether the request was HEAD, whose answer has no body.
     let isHead: Bool
-    /// A Boolean value that indicates whether the store has the head of the response. The head of one that answers a single
-    /// request is not stored.
+    /// Whether the store has the head of the response. The head of one that answers a single request is not stored.
     let isStored: Bool
 
     init(

@@ -36,8 +36,7 @@ final class CacheEntry: Sendable {
         /// A digest of the request's own credentials.
         var credentials: String?
         var content: Content
-        /// A Boolean value that indicates whether the response must be validated before its next use, whatever its
-        /// directives say.
+        /// Whether the response must be validated before its next use, whatever its directives say.
         var mustValidate = false
         /// The greatest freshness lifetime, by the caller's policy; nil for that of the rules.
         var lifetimeLimit: Duration?
@@ -96,7 +95,7 @@ final class CacheEntry: Sendable {
         vary = other.vary
     }
 
-    /// A Boolean value that indicates whether the whole body is stored.
+    /// Whether the whole body is stored.
     var isWhole: Bool {
         if case .whole = content { true } else { false }
     }
@@ -129,8 +128,9 @@ final class CacheEntry: Sendable {
 
     /// Returns whether a response may change the entry, of which it tells that it is current or outdated.
     ///
-    /// A response to a request with credentials, or one that sets cookies, is about one user. It does not change an entry
-    /// that answers the requests of others. An entry whose request sent cookies belongs to their store, as its key does.
+    /// A response to a request with credentials, or one that sets cookies, is about one user. It does not change an
+    /// entry that answers the requests of others. An entry whose request sent cookies belongs to their store, as its
+    /// key does.
     func mayBeChanged(by headers: Headers, to request: CacheRequest) -> Bool {
         guard properties.credentials == request.credentials else { return false }
         let isOfOneUser = properties.credentials != nil || request.headers.contains("Cookie")

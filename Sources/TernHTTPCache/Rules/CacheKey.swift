@@ -3,8 +3,8 @@ import Tern
 /// Identifies the stored responses that a request can be answered with, apart from its header fields: the method, the
 /// URL, the trust policy and the partition.
 ///
-/// The host is canonical, so that no spelling of a host reaches the responses of another, and an exchange under one trust
-/// policy never answers a request under another.
+/// The host is canonical, so that no spelling of a host reaches the responses of another, and an exchange under one
+/// trust policy never answers a request under another.
 struct CacheKey: Sendable, Hashable {
     let method: String
     /// `https://example.com:443`, always with the port.
@@ -134,11 +134,11 @@ struct CacheRequest: Sendable {
 
     var isHead: Bool { key.method == "HEAD" }
 
-    /// A Boolean value that indicates whether the caller asks on its own whether a response has changed.
+    /// Whether the caller asks on its own whether a response has changed.
     var isConditional: Bool { entityTags != nil || ifModifiedSince != nil }
 
-    /// Returns whether a request with the condition that validates an entry has no other condition of the caller: the caller
-    /// has none, or the same one.
+    /// Returns whether a request with the condition that validates an entry has no other condition of the caller: the
+    /// caller has none, or the same one.
     func isConditional(onlyOn entry: CacheEntry) -> Bool {
         let tags = headers.values(for: "If-None-Match")
         if !tags.isEmpty {
@@ -150,10 +150,10 @@ struct CacheRequest: Sendable {
         return ifModifiedSince == nil || range == nil && entry.validators.lastModified != nil
     }
 
-    /// Returns the fields that take the place of the request's own when it is sent: those of a condition, and the directive
-    /// by which the caches on the way follow the choice of the caller, too (RFC 9111 §5.2.1).
+    /// Returns the fields that take the place of the request's own when it is sent: those of a condition, and the
+    /// directive by which the caches on the way follow the choice of the caller, too (RFC 9111 §5.2.1).
     ///
-    /// - Parameter isRefresh: A Boolean value that indicates whether the cache itself made the choice.
+    /// - Parameter isRefresh: Whether the cache itself made the choice.
     func additions(_ condition: CacheCondition?, isRefresh: Bool) -> Headers {
         var fields = condition?.headers ?? [:]
         // The rest of a part has its coding. Without the field, a request for a range asks for none.
@@ -167,7 +167,6 @@ struct CacheRequest: Sendable {
         return fields
     }
 
-    /// A Boolean value that indicates whether the request has a condition that only an origin server evaluates (RFC 9111
-    /// §4.3.2).
+    /// Whether the request has a condition that only an origin server evaluates (RFC 9111 §4.3.2).
     var hasOriginCondition: Bool { headers.contains("If-Match") || headers.contains("If-Unmodified-Since") }
 }

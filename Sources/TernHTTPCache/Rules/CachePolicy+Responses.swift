@@ -16,8 +16,8 @@ struct CacheResponse: Sendable {
 extension CachePolicy {
     /// The action for a response.
     enum ResponseAction: Sendable {
-        /// Delivers the response and stores it in place of the entries that it outdates. ``finish(_:received:isComplete:)``
-        /// gives the entry once the body has ended.
+        /// Delivers the response and stores it in place of the entries that it outdates.
+        /// ``finish(_:received:isComplete:)`` gives the entry once the body has ended.
         case store(CacheEntry, replacing: [CacheEntry])
         /// Replaces entries by those of the same number, and answers with one of them; without an answer, delivers the
         /// response.
@@ -83,8 +83,8 @@ extension CachePolicy {
 
     // MARK: Storing (§3)
 
-    /// The statuses whose responses are never stored: those about one exchange or one connection, those about the condition
-    /// or the range of one request, which are not part of the key, and those of RFC 6585 that forbid it.
+    /// The statuses whose responses are never stored: those about one exchange or one connection, those about the
+    /// condition or the range of one request, which are not part of the key, and those of RFC 6585 that forbid it.
     private static let unstoredStatuses: Set<Int> = [101, 304, 401, 407, 408, 412, 416, 417, 421, 428, 429, 431, 511]
     /// The statuses that this cache knows: those of RFC 9110 §15 with a final response.
     private static let knownStatuses = Set(200...206).union([300, 301, 302, 303, 304, 305, 307, 308])
@@ -107,8 +107,8 @@ extension CachePolicy {
         return isUsable(entry) ? nil : .notUsable
     }
 
-    /// Returns whether a response that is not stored shows that stored ones are not the newest any more. A refusal, and a
-    /// response whose request forbids storing, does not.
+    /// Returns whether a response that is not stored shows that stored ones are not the newest any more. A refusal, and
+    /// a response whose request forbids storing, does not.
     private static func outdates(_ status: Int, _ obstacle: CacheReason) -> Bool {
         guard [200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 410].contains(status) else { return false }
         return [.noStore, .varyEverything, .notUsable, .headTooLarge, .statusNotUnderstood].contains(obstacle)
@@ -150,7 +150,7 @@ extension CachePolicy {
     ///
     /// - Parameters:
     ///   - received: The number of bytes that arrived.
-    ///   - isComplete: A Boolean value that indicates whether the message is complete (RFC 9112 §8).
+    ///   - isComplete: Whether the message is complete (RFC 9112 §8).
     static func finish(_ entry: CacheEntry, received: Int64, isComplete: Bool) -> CacheEntry? {
         guard case .part(let range, let total) = entry.content else {
             if entry.key.method == "HEAD" { return entry }

@@ -13,7 +13,7 @@ struct CacheCombination: Sendable {
     /// The entry of the combined bytes, under a new number.
     let entry: CacheEntry
     let pieces: [Piece]
-    /// A Boolean value that indicates whether the caller receives the combined response in place of the received part.
+    /// Whether the caller receives the combined response in place of the received part.
     let answersCaller: Bool
     /// The reason why the combined response is not stored; nil if it may be stored.
     var obstacle: CacheReason?
@@ -75,8 +75,8 @@ extension CachePolicy {
             return newest { $0.validators.tag?.matchesWeakly(tag) == true }
         }
         if let time = validators.lastModifiedTime { return newest { $0.validators.lastModifiedTime == time } }
-        // Servers leave the entity tag out against RFC 9110 §15.4.5. With one stored response there is no doubt, unless another
-        // condition of the caller was sent beside that of the cache.
+        // Servers leave the entity tag out against RFC 9110 §15.4.5. With one stored response there is no doubt, unless
+        // another condition of the caller was sent beside that of the cache.
         guard let only = entries.first, entries.count == 1, request.isConditional(onlyOn: only) else { return [] }
         return entries
     }
@@ -105,8 +105,8 @@ extension CachePolicy {
 
     // MARK: HEAD (§4.3.5)
 
-    /// Updates the stored responses to GET if a response to HEAD shows that they are current, or marks them for validation
-    /// if it shows that they are outdated. Returns nil if it shows neither.
+    /// Updates the stored responses to GET if a response to HEAD shows that they are current, or marks them for
+    /// validation if it shows that they are outdated. Returns nil if it shows neither.
     ///
     /// RFC 9111 §4.3.5 is about 200. After 404 and 410, a GET has the same answer, and a stored one is outdated. Other
     /// statuses say nothing about the content.
@@ -149,8 +149,8 @@ extension CachePolicy {
 
     // MARK: 206 (§3.3, §3.4)
 
-    /// Decides on the response to a request for the missing bytes of a stored part. The fields of the response count for the
-    /// whole: if they forbid storing, the whole answers the caller, and the stored part is removed.
+    /// Decides on the response to a request for the missing bytes of a stored part. The fields of the response count
+    /// for the whole: if they forbid storing, the whole answers the caller, and the stored part is removed.
     func completed(
         _ response: CacheResponse, to request: CacheRequest, sent: (entries: [CacheEntry], CacheCondition), id: UInt64
     ) -> ResponseDecision {

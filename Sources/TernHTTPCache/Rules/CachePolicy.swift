@@ -115,8 +115,8 @@ struct CachePolicy: Sendable {
         to entry: CacheEntry, despite obstacle: CacheReason, for request: CacheRequest, now: CacheTime
     ) -> CacheReason? {
         let isPreferred = request.choice == .preferStored || request.choice == .onlyStored
-        // The caller's choice is above the directives of the response, as with URLRequest. A response that is known to be
-        // outdated is not stored for this purpose.
+        // The caller's choice is above the directives of the response, as with URLRequest. A response that is known to
+        // be outdated is not stored for this purpose.
         if isPreferred, !entry.properties.mustValidate { return .storedPreferred }
         guard obstacle == .stale, !entry.directives.forbidsStale else { return nil }
         let directives = request.directives

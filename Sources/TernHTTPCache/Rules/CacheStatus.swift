@@ -17,9 +17,9 @@ struct CacheHandling: Sendable, Hashable {
     var forwardedStatus: Int?
     /// The action after the response; nil without one.
     var outcome: CacheReason?
-    /// A Boolean value that indicates whether the response was stored.
+    /// Whether the response was stored.
     var isStored = false
-    /// A Boolean value that indicates whether the request shared the response of another one.
+    /// Whether the request shared the response of another one.
     var isCollapsed = false
     /// The remaining freshness lifetime of the response; negative if it is stale, nil if it is not known.
     var timeToLive: Duration?

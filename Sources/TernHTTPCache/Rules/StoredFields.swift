@@ -39,7 +39,8 @@ enum StoredFields {
         return excluded.contains { Headers.namesMatch($0, name) }
     }
 
-    /// The fields that a cache evaluates. `Connection` must not list them (RFC 9110 §7.6.1), and what they forbid holds all the same.
+    /// The fields that a cache evaluates. `Connection` must not list them (RFC 9110 §7.6.1), and what they forbid holds
+    /// all the same.
     private static let evaluated = [
         "Cache-Control", "Vary", "Expires", "Date", "Age", "ETag", "Last-Modified", "Set-Cookie", "No-Vary-Search",
         "Cache-Groups",

@@ -6,7 +6,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Writes values in the form of the store. Numbers are little-endian, and texts and lists have their length before them.
+/// Writes values in the form of the store. Numbers are little-endian, and texts and lists have their length before
+/// them.
 struct CacheEncoder {
     private(set) var bytes: [UInt8] = []
 
@@ -155,8 +156,8 @@ extension CacheEntry.Properties {
         }
     }
 
-    /// Reads and checks properties. A value that this version never writes, such as a field that a response cannot have,
-    /// makes them invalid.
+    /// Reads and checks properties. A value that this version never writes, such as a field that a response cannot
+    /// have, makes them invalid.
     init?(from decoder: inout CacheDecoder) {
         guard let id = decoder.number(), let key = CacheKey(from: &decoder), let status = decoder.number(),
             (200...599).contains(status), let version = decoder.text().flatMap({ HTTPVersion(rawValue: $0) }),

@@ -8,12 +8,12 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Keeps stored responses on the disk, by the rules of a `DiskCache`: acknowledged entries survive a kill, the limits hold
-/// at all times, and damaged values are not found.
+/// Keeps stored responses on the disk, by the rules of a `DiskCache`: acknowledged entries survive a kill, the limits
+/// hold at all times, and damaged values are not found.
 ///
 /// The heads of a key are one value. A small body is a part of it, and a larger body is a value of its own, so that the
-/// update of a head does not write it again. A head whose body was evicted is a miss. Changes of one record exclude each
-/// other; look-ups do not wait for them.
+/// update of a head does not write it again. A head whose body was evicted is a miss. Changes of one record exclude
+/// each other; look-ups do not wait for them.
 final class DiskEntryStore: EntryStore {
     private let cache: DiskCache
     let entryLimit: Int
@@ -252,7 +252,8 @@ final class DiskEntryStore: EntryStore {
         await state.lock(name)
         defer { state.unlock(name) }
         let change = await changeLocked(key) { [state] record in
-            // The order is that of the requests. A large body, and another response, may have taken longer to be written.
+            // The order is that of the requests. A large body, and another response, may have taken longer to be
+            // written.
             let isStorable = state.values.withLock { values in
                 guard values.isStorable(entry, sent: generation), !values.pending.isRemoved(entry.id) else {
                     return false
@@ -402,8 +403,8 @@ final class DiskEntryStore: EntryStore {
             }
         } catch {
             result = .failed(error.reason)
-            // Entries that were to leave must not be found, even at the price of the others. A disk that refuses this too
-            // refuses each change.
+            // Entries that were to leave must not be found, even at the price of the others. A disk that refuses this
+            // too refuses each change.
             if old.entries.contains(where: { new.item($0.id) == nil }) { try? await cache.remove(name) }
         }
         for entry in removed { await removeBody(entry.id) }

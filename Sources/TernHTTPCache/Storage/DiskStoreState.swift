@@ -1,8 +1,9 @@
 import TernCache
 import TernConcurrency
 
-/// The state that all stores over one `DiskCache` of this process share: the changes under way, the invalidations, and the
-/// rules of `No-Vary-Search`. Two HTTP caches of one folder would otherwise overwrite each other's changes of a record.
+/// The state that all stores over one `DiskCache` of this process share: the changes under way, the invalidations, and
+/// the rules of `No-Vary-Search`. Two HTTP caches of one folder would otherwise overwrite each other's changes of a
+/// record.
 final class DiskStoreState: Sendable {
     struct Values {
         var log = InvalidationLog()
@@ -12,14 +13,14 @@ final class DiskStoreState: Sendable {
         /// The names of the records of rules that were read.
         var readRules: Set<String> = []
 
-        /// Returns whether the response to a request is stored: it was not invalidated, and no response to a later request is
-        /// known.
+        /// Returns whether the response to a request is stored: it was not invalidated, and no response to a later
+        /// request is known.
         func isStorable(_ entry: CacheEntry, sent number: UInt64) -> Bool {
             log.allows(entry, since: number) && order.isLatest(entry, sent: number)
         }
 
-        /// Returns the stored entries of a key with those that were being written before they were read: a write that ends
-        /// meanwhile may not be among the stored ones.
+        /// Returns the stored entries of a key with those that were being written before they were read: a write that
+        /// ends meanwhile may not be among the stored ones.
         func with(_ pending: PendingWrites, _ stored: [CacheEntry], of key: CacheKey) -> [CacheEntry] {
             pending.isEmpty ? stored : pending.applied(to: stored, of: key) { isStorable($0, sent: $1) }
         }
@@ -46,14 +47,14 @@ final class DiskStoreState: Sendable {
     private let cache: DiskCache
     /// Read by look-ups without a wait.
     let values = Lock(Values())
-    /// The records that were read or written last, with the numbers of their values in the cache: a record is the stored one
-    /// as long as the value has that number.
+    /// The records that were read or written last, with the numbers of their values in the cache: a record is the
+    /// stored one as long as the value has that number.
     let records: MemoryCache<CacheKey, NumberedRecord>
     /// The changes of records under way.
     private struct Changes {
         /// The changes that wait for a change of the same record. A record without a change is not in the table.
         var waiting: [String: [Waiter<Void>]] = [:]
-        /// A Boolean value that indicates whether a removal of many records runs, for which all other changes wait.
+        /// Whether a removal of many records runs, for which all other changes wait.
         var isExclusive = false
         /// Those who wait for the end of the removal.
         var excluded: [Waiter<Void>] = []

@@ -26,8 +26,8 @@ protocol EntryStore: Sendable {
 
     /// Stores an entry with its body in place of others. Returns whether it is stored.
     ///
-    /// Nothing is stored if the key was invalidated after `generation`, or if the response to a later request is known. Entries
-    /// that a later request has confirmed are not replaced.
+    /// Nothing is stored if the key was invalidated after `generation`, or if the response to a later request is known.
+    /// Entries that a later request has confirmed are not replaced.
     @discardableResult
     func insert(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) async -> Bool
 
@@ -43,12 +43,12 @@ protocol EntryStore: Sendable {
     /// The greatest size of a body in bytes.
     var entryLimit: Int { get }
 
-    /// Replaces the heads of entries; their bodies stay. Entries that are gone are ignored, and so are those of which a later
-    /// request than the one of `generation` has told more.
+    /// Replaces the heads of entries; their bodies stay. Entries that are gone are ignored, and so are those of which a
+    /// later request than the one of `generation` has told more.
     func update(_ entries: [CacheEntry], generation: UInt64) async
 
-    /// Lets look-ups find a response that has arrived and is about to be inserted, in place of those that it outdates. With a
-    /// nil body, they find none of them. The store of small bodies in memory needs no such time.
+    /// Lets look-ups find a response that has arrived and is about to be inserted, in place of those that it outdates.
+    /// With a nil body, they find none of them. The store of small bodies in memory needs no such time.
     ///
     /// `endInsert(_:)` follows the insert.
     func beginInsert(_ entry: CacheEntry, body: Data?, replacing: [CacheEntry], generation: UInt64)
@@ -88,8 +88,8 @@ protocol EntryStore: Sendable {
     /// Returns whether look-ups find an entry by its `No-Vary-Search` rule. The number of rules is limited.
     func acceptsRule(of entry: CacheEntry) -> Bool
 
-    /// The number of requests and invalidations so far. A response whose request was sent before an invalidation of its URL is
-    /// not stored.
+    /// The number of requests and invalidations so far. A response whose request was sent before an invalidation of its
+    /// URL is not stored.
     var generation: UInt64 { get }
 
     /// Begins a request, and returns its number, which is greater than all before.
@@ -106,7 +106,8 @@ extension EntryStore {
 
 /// Writes the body of one entry in pieces, for one caller. Nothing of it can be read before `commit`.
 protocol BodyWriter: Sendable {
-    /// Adds bytes, and returns once the system has them. Returns the reason why the body cannot be stored; nil if it can.
+    /// Adds bytes, and returns once the system has them. Returns the reason why the body cannot be stored; nil if it
+    /// can.
     func write(_ bytes: Data) async -> CacheReason?
 
     /// Stores the body, and then the head that names it, in place of others. Returns whether both are stored.
@@ -220,8 +221,8 @@ struct InvalidationLog: Sendable {
 
 /// The rules of `No-Vary-Search` that responses of a path have, so that a look-up finds the entries of equivalent URLs.
 ///
-/// An entry with a rule is stored under the form of its URL that all equivalent URLs share. A rule that is known stays, so
-/// that an invalidation reaches its entries. Beyond the limits, responses are stored without their rules.
+/// An entry with a rule is stored under the form of its URL that all equivalent URLs share. A rule that is known stays,
+/// so that an invalidation reaches its entries. Beyond the limits, responses are stored without their rules.
 struct SearchRules: Sendable {
     private var rules: [CacheKey: [NoVarySearch]] = [:]
 
@@ -233,8 +234,8 @@ struct SearchRules: Sendable {
         entry.search == .exact ? entry.key : searchKey(entry.key, entry.search)
     }
 
-    /// Returns the key of all URLs that are equivalent under a rule. It differs from the key of every URL, because a path
-    /// has no fragment.
+    /// Returns the key of all URLs that are equivalent under a rule. It differs from the key of every URL, because a
+    /// path has no fragment.
     private static func searchKey(_ key: CacheKey, _ rule: NoVarySearch) -> CacheKey {
         let canonical = key.canonical(rule)
         return CacheKey(

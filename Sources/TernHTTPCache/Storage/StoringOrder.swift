@@ -6,8 +6,8 @@ import Foundation
 
 /// Knows which of two responses was requested later, so that an older one never takes the place of a newer one.
 ///
-/// Requests end, and responses are written, in any order. The order of the requests counts, and not the clock, which can be
-/// set back and has the same millisecond for several.
+/// Requests end, and responses are written, in any order. The order of the requests counts, and not the clock, which
+/// can be set back and has the same millisecond for several.
 struct StoringOrder: Sendable {
     /// The responses that take each other's place.
     private struct Subject: Hashable {
@@ -29,8 +29,8 @@ struct StoringOrder: Sendable {
     /// The greatest number of responses that are known.
     static let limit = 8_192
 
-    /// Records that the response to a request is known: it is stored, confirms a stored one, or is not stored itself and shows
-    /// that earlier ones are outdated.
+    /// Records that the response to a request is known: it is stored, confirms a stored one, or is not stored itself
+    /// and shows that earlier ones are outdated.
     mutating func record(_ entry: CacheEntry, sent number: UInt64) {
         let subject = Subject(entry)
         latest[subject] = max(number, latest[subject] ?? 0)
@@ -46,8 +46,9 @@ struct StoringOrder: Sendable {
     }
 }
 
-/// The responses that have arrived and are being written, so that a look-up finds them at once, and not the ones that they
-/// outdate. A large body cannot be read before its end: such a response hides the others, and a request waits for it.
+/// The responses that have arrived and are being written, so that a look-up finds them at once, and not the ones that
+/// they outdate. A large body cannot be read before its end: such a response hides the others, and a request waits for
+/// it.
 struct PendingWrites: Sendable {
     private struct Write: Sendable {
         let entry: CacheEntry
@@ -56,7 +57,7 @@ struct PendingWrites: Sendable {
         let replaced: Set<UInt64>
         /// The number of the request.
         let sent: UInt64
-        /// A Boolean value that indicates whether the response is not to be found any more.
+        /// Whether the response is not to be found any more.
         var isRemoved = false
     }
 

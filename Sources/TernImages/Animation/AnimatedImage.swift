@@ -105,7 +105,8 @@ struct PreloadedFrames: ImageFrames {
 
     var count: Int { frames.count }
 
-    /// Decodes all frames. Returns nil if they take more bytes than `memoryLimit`, usually before the first one is decoded.
+    /// Decodes all frames. Returns nil if they take more bytes than `memoryLimit`, usually before the first one is
+    /// decoded.
     init?(_ source: any ImageFrames, memoryLimit: Int) throws(ImageError) {
         let count = max(0, source.count)
         guard Self.byteCount(of: source.size, count: count) <= memoryLimit else { return nil }

@@ -261,8 +261,8 @@ final class FrameReader: Sendable {
 
 /// A clock of any type, reduced to two closures: the time since this value was created, and a sleep until such a time.
 ///
-/// `CacheClock` of TernCache counts whole nanoseconds instead, because each read of a memory cache compares its time, and
-/// its sleep tells a cancellation from the deadline.
+/// `CacheClock` of TernCache counts whole nanoseconds instead, because each read of a memory cache compares its time,
+/// and its sleep tells a cancellation from the deadline.
 struct RelativeClock: Sendable {
     let now: @Sendable () -> Duration
     /// Returns at that time, or earlier when the task is cancelled.

@@ -186,8 +186,8 @@ struct FrameDecodingQueue {
     /// The frames that one reader needs: the frame to show, then those after it.
     struct Window: Equatable {
         var indices: [Int]
-        /// A Boolean value that indicates whether the reader plays towards the first frame. Decoders only go forward,
-        /// so earlier frames are decoded on the way.
+        /// Whether the reader plays towards the first frame. Decoders only go forward, so earlier frames are decoded on
+        /// the way.
         var isBackwards = false
     }
 

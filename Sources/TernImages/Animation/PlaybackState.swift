@@ -21,7 +21,7 @@ struct PlaybackState {
     private(set) var hasEnded = false
     private(set) var loopsDone = 0
     private(set) var direction: PlaybackOptions.Direction
-    /// A Boolean value that indicates whether the next frame is the previous one in the file.
+    /// Whether the next frame is the previous one in the file.
     private(set) var isBackwards: Bool
     private var durations: [Duration?]
     private var knownCount = 0
@@ -69,7 +69,7 @@ struct PlaybackState {
         knownSum += duration
     }
 
-    /// A Boolean value that indicates whether the frame of a requested time is not found yet.
+    /// Whether the frame of a requested time is not found yet.
     var isSeeking: Bool { requestedTime != nil }
 
     /// Starts the time with the first frame. Later calls have no effect.

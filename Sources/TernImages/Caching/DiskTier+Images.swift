@@ -13,7 +13,8 @@ extension DiskTier {
     /// Returns the key of the encoded bytes of a source.
     static func encodedKey(_ source: SourceKey) -> String { "bytes \(source.text)" }
 
-    /// Returns true, and adds the reason to the trace, if it is known without a wait that there are no encoded bytes to read.
+    /// Returns true, and adds the reason to the trace, if it is known without a wait that there are no encoded bytes to
+    /// read.
     func lacksBytes(for key: EncodedLoadKey, trace: inout ImageTrace) -> Bool {
         if !key.caching.contains(.read) {
             trace.add(.originals, .skipped)
@@ -163,7 +164,8 @@ extension DiskTier {
             && !key.options.includesData && !key.imageKey.source.isFile
     }
 
-    /// Returns true, and adds the reason to the trace, if it is known without a wait that there is no processed image to read.
+    /// Returns true, and adds the reason to the trace, if it is known without a wait that there is no processed image
+    /// to read.
     func lacksProcessed(_ key: ImageLoadKey, trace: inout ImageTrace) -> Bool {
         guard readsProcessed(key) else { return true }
         if let reason {
@@ -249,9 +251,9 @@ extension DiskTier {
         await updateFreshness(ofEntry: key.imageKey.text, matching: stored.freshness.validators, to: freshness)
     }
 
-    /// Encodes and stores an image after the earlier writes: one at a time, so that a list of new images does not keep the
-    /// threads from the images to show. The task is never cancelled, because the image is worth keeping; its value is the
-    /// reason of a failure.
+    /// Encodes and stores an image after the earlier writes: one at a time, so that a list of new images does not keep
+    /// the threads from the images to show. The task is never cancelled, because the image is worth keeping; its value
+    /// is the reason of a failure.
     private func beginWrite(_ stored: StoredImage, for key: ImageKey, to cache: DiskCache) -> Task<String?, Never> {
         let image = stored.image
         let metadata = stored.freshness.encoded(originalSize: image.metadata.originalSize)

@@ -16,7 +16,7 @@ struct Freshness: Sendable, Hashable {
     var lifetime: Double
     var entityTag: String?
     var lastModified: String?
-    /// A Boolean value that indicates whether it must not be stored (`no-store`).
+    /// Whether it must not be stored (`no-store`).
     var forbidsStorage = false
 
     /// The freshness of files and closures, which have no response head: always fresh.
@@ -77,7 +77,8 @@ extension Freshness {
         return Data(text.utf8)
     }
 
-    /// Returns the stored form beside a processed image, whose file does not tell the size of its original; nil for encoded bytes.
+    /// Returns the stored form beside a processed image, whose file does not tell the size of its original; nil for
+    /// encoded bytes.
     func encoded(originalSize size: PixelSize?) -> Data {
         encoded + Data((size.map { "\n\($0.width) \($0.height)" } ?? "").utf8)
     }

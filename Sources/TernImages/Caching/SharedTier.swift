@@ -42,7 +42,8 @@ final class SharedTier: Sendable {
         return CacheStoreKey(group: group(source.partition), name: digest.hexadecimal)
     }
 
-    /// Returns a Boolean value that indicates whether the second level is used for a load: if anybody may see the image.
+    /// Returns a Boolean value that indicates whether the second level is used for a load: if anybody may see the
+    /// image.
     func shares(_ key: EncodedLoadKey, request: ImageRequest) -> Bool {
         level != nil && !key.caching.isEmpty && key.allowsNetwork && !key.source.isPrivate && isPublic(request)
     }
@@ -155,8 +156,8 @@ final class SharedTier: Sendable {
 extension Freshness {
     /// Reads the freshness of a shared value; nil for one that no process wrote.
     ///
-    /// Another process wrote the time of receipt by its own clock. The value's time is the earlier one of that and the age in
-    /// the store, so that a clock that is ahead makes nothing fresher.
+    /// Another process wrote the time of receipt by its own clock. The value's time is the earlier one of that and the
+    /// age in the store, so that a clock that is ahead makes nothing fresher.
     fileprivate init?(shared value: SharedValue) {
         self.init(value.metadata)
         guard received.isFinite, lifetime.isFinite, lifetime >= 0 else { return nil }

@@ -44,8 +44,8 @@ struct StoredImage: Sendable {
     /// The encoded bytes; nil unless a request asked for them.
     var data: Data? { content.data }
     var freshness: Freshness { content.freshness }
-    /// A Boolean value that indicates whether all frames of the animation were to be decoded in advance. Frames beyond the
-    /// memory limit are decoded on demand nevertheless, and another load would not change that.
+    /// Whether all frames of the animation were to be decoded in advance. Frames beyond the memory limit are decoded on
+    /// demand nevertheless, and another load would not change that.
     var preloadsFrames: Bool { content.preloadsFrames }
 
     /// Returns the image with another freshness.
@@ -83,8 +83,8 @@ struct StoredImage: Sendable {
             .unsupported, format: image.format, "the request requires an animation, but the image is a still image")
     }
 
-    /// Returns a Boolean value that indicates whether two still images have the same pixels. Animations always differ, because
-    /// their frames are not compared.
+    /// Returns a Boolean value that indicates whether two still images have the same pixels. Animations always differ,
+    /// because their frames are not compared.
     @concurrent
     func hasSamePixels(as other: StoredImage) async -> Bool {
         animation == nil && other.animation == nil && image.size == other.image.size
@@ -138,7 +138,7 @@ struct DecodingContext: Sendable {
         return try await executor.run { () throws(ImageError) in try decodedNow(bytes, for: key) }
     }
 
-    /// A Boolean value that indicates whether bytes are decoded as they are, without a hook that decrypts them.
+    /// Whether bytes are decoded as they are, without a hook that decrypts them.
     var decodesDirectly: Bool { decrypt == nil }
 
     /// Decodes bytes that no hook decrypts, on the current thread, and measures the time.

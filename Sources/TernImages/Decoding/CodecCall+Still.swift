@@ -12,9 +12,9 @@ struct DecodedPixels {
     let info: tern_codec_info
     let plan: DecodingPlan
     var isPartial = false
-    /// A Boolean value that indicates whether the codec has read up to the file's end.
+    /// Whether the codec has read up to the file's end.
     var isComplete = true
-    /// A Boolean value that indicates whether the codec has lost the colors when it scaled the image.
+    /// Whether the codec has lost the colors when it scaled the image.
     var hasLostColors = false
     /// The treatment of the color profile; nil if no profile is read.
     var color: ColorUse?

@@ -14,13 +14,13 @@ final class CodecFrames: ImageFrames {
     let loopCount: Int
     let size: PixelSize
     let byteCount: Int
-    /// A Boolean value that indicates whether the bytes end before the file does.
+    /// Whether the bytes end before the file does.
     var isCut: Bool { info.isCut }
     private let call: CodecCall
     private let info: tern_codec_info
     private let plan: DecodingPlan
     private let profile: RasterImage.Metadata.ColorProfile
-    /// A Boolean value that indicates whether the bytes reach the end of the file.
+    /// Whether the bytes reach the end of the file.
     private let isComplete: Bool
     private let cursor: Lock<Cursor>
 
@@ -87,7 +87,8 @@ extension CodecFrames {
         let color: ColorUse
         let isComplete: Bool
         private var next = 0
-        /// The frame at which the decoder stops, with its duration; nil while none is known. Those behind it are not there.
+        /// The frame at which the decoder stops, with its duration; nil while none is known. Those behind it are not
+        /// there.
         private var damaged: (index: Int, pixels: PixelBuffer, duration: Duration)?
 
         /// Takes ownership of the bytes, also when it throws.
@@ -187,7 +188,8 @@ enum FrameSource {
                 guard error.kind == .corrupt, !isWhole else { throw error }
                 throw ImageError(.truncated, format: .avif, error.message)
             }
-            // libavif finds out that bytes of a still picture are missing, and reads the frames of a sequence one by one.
+            // libavif finds out that bytes of a still picture are missing, and reads the frames of a sequence one by
+            // one.
             info.isCut = !isWhole && info.frameCount > 1
             color = unsafe call.color(info) { unsafe tern_avif_profile(avif, $0, $1) }
             unsafe source = .avif(avif)

@@ -22,12 +22,13 @@ public struct CodecImageDecoder: ImageDecoder {
     private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico, .avif]
 
     /// Decodes the picture, or the first frame of an animation. For an animated PNG, that is the first frame of the
-    /// animation rather than the still picture for programs that do not animate, unless the animation chunks are damaged
-    /// or contradict each other. Throws the errors of `ImageDecoder`, and `.unknownFormat`.
+    /// animation rather than the still picture for programs that do not animate, unless the animation chunks are
+    /// damaged or contradict each other. Throws the errors of `ImageDecoder`, and `.unknownFormat`.
     ///
-    /// A picture whose end is missing is returned if every pixel is there, with `metadata.isComplete` false. If pixels or
-    /// frames are missing, or can be missing, decoding fails with `.truncated`; with `allowsPartial`, the result is the part
-    /// or the frames that are present, each marked `isPartial`. The article on images has a table of all formats.
+    /// A picture whose end is missing is returned if every pixel is there, with `metadata.isComplete` false. If pixels
+    /// or frames are missing, or can be missing, decoding fails with `.truncated`; with `allowsPartial`, the result is
+    /// the part or the frames that are present, each marked `isPartial`. The article on images has a table of all
+    /// formats.
     public func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
         let format = try sniff(data, options)
         let call = CodecCall(format: format, options: options)

@@ -18,7 +18,7 @@ struct ColorUse {
 final class ColorConversion {
     let handle: OpaquePointer
 
-    /// A Boolean value that indicates whether lcms2 is available.
+    /// Whether lcms2 is available.
     static var isAvailable: Bool { tern_icc_available() }
 
     init(_ handle: OpaquePointer) { unsafe self.handle = handle }

@@ -13,14 +13,13 @@ struct DecodingMemory {
     /// color space.
     var isTurned = false
     var isConverted = false
-    /// A Boolean value that indicates whether rows are resized while they are decoded, so that the codec's image is
-    /// never in memory as a whole.
+    /// Whether rows are resized while they are decoded, so that the codec's image is never in memory as a whole.
     var isResizedInRows = false
-    /// A Boolean value that indicates whether the codec is still open while the image is resized and rotated.
+    /// Whether the codec is still open while the image is resized and rotated.
     var keepsCodec = false
-    /// A Boolean value that indicates whether the codec writes into its own canvas, which is then copied.
+    /// Whether the codec writes into its own canvas, which is then copied.
     var isCopied = false
-    /// A Boolean value that indicates whether the caller holds a preview of the picture.
+    /// Whether the caller holds a preview of the picture.
     var hasPreview = false
 
     /// The bytes at the peak.

@@ -114,8 +114,8 @@ public final class ImageDecoders: Sendable {
 
     /// Adds a decoder before all others.
     ///
-    /// While a decoder is registered, new loads of the pipelines that use this list show no previews, of any format, because
-    /// only the system's decoders decode previews.
+    /// While a decoder is registered, new loads of the pipelines that use this list show no previews, of any format,
+    /// because only the system's decoders decode previews.
     @discardableResult
     public func register(_ decoder: any ImageDecoder) -> Registration {
         let registration = Registration(number: numbers.next())
@@ -128,7 +128,7 @@ public final class ImageDecoders: Sendable {
         registered.withLock { $0.removeAll { $0.0 == registration } }
     }
 
-    /// A Boolean value that indicates whether only the system's decoders are used.
+    /// Whether only the system's decoders are used.
     var areSystem: Bool { isSystem && registered.withLock { $0.isEmpty } }
 
     /// Returns the decoder for these bytes.

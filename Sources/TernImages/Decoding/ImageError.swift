@@ -110,7 +110,7 @@ extension ImageError {
     /// The error of a cancelled task.
     static let cancelled = ImageError(.cancelled, "the load was cancelled")
 
-    /// A Boolean value that indicates whether another attempt at the same load would fail in the same way.
+    /// Whether another attempt at the same load would fail in the same way.
     var isFinal: Bool {
         switch kind {
         case .invalidURL, .notCached, .failedBefore, .cancelled, .unsupported, .limitExceeded: true
@@ -118,8 +118,8 @@ extension ImageError {
         }
     }
 
-    /// A Boolean value that indicates whether the source itself is at fault: the bytes are not an image, or the server
-    /// says that there is none. False for faults of a network, temporary server errors, limits and missing decoders.
+    /// Whether the source itself is at fault: the bytes are not an image, or the server says that there is none. False
+    /// for faults of a network, temporary server errors, limits and missing decoders.
     var isRemembered: Bool {
         switch kind {
         case .unknownFormat, .corrupt, .truncated: return true
@@ -131,7 +131,7 @@ extension ImageError {
         }
     }
 
-    /// A Boolean value that indicates whether the server refused the request of this user (401 and 403).
+    /// Whether the server refused the request of this user (401 and 403).
     var isRefusal: Bool { kind == .network && (network?.status).map { [401, 403].contains($0) } ?? false }
 
     /// Returns whether a status is permanent. 408, 425 and 429 ask for another attempt later (RFC 9110 §15.5.9, RFC

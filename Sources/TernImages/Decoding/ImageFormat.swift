@@ -32,8 +32,8 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     /// AVIF, still or a sequence.
     public static let avif = ImageFormat(rawValue: "image/avif")
 
-    /// The maximum number of bytes that `init(sniffing:)` reads. A file of boxes, such as AVIF, lists its brands in this
-    /// many bytes; all other formats are known from the first 16.
+    /// The maximum number of bytes that `init(sniffing:)` reads. A file of boxes, such as AVIF, lists its brands in
+    /// this many bytes; all other formats are known from the first 16.
     public static let sniffedByteCount = 256
 
     /// Returns the number of bytes from which the format of a file that begins with these is known.
@@ -123,8 +123,8 @@ enum FileEnd {
     }
 
     /// Returns whether no part of the picture can be missing, for a decoder that does not tell. A still GIF without its
-    /// trailer is whole, and an icon is left to the decoder, which reads one entry; in all other formats, the end must be
-    /// there.
+    /// trailer is whole, and an icon is left to the decoder, which reads one entry; in all other formats, the end must
+    /// be there.
     static func isWhole(_ data: Data, _ format: ImageFormat) -> Bool {
         switch format {
         case .gif: unsafe data.withUnsafeBytes { unsafe !blocks($0).isCut }
@@ -159,8 +159,8 @@ private struct Bytes {
         number(start).map { Int64(UInt32(truncatingIfNeeded: $0).byteSwapped) }
     }
 
-    /// A Boolean value that indicates whether the chunks reach IEND (PNG, third edition, §5), or the last bytes are that
-    /// chunk, behind one of a wrong length.
+    /// Whether the chunks reach IEND (PNG, third edition, §5), or the last bytes are that chunk, behind one of a wrong
+    /// length.
     var endsAsPNG: Bool {
         if number(count - 12) == 0, number(count - 8) == 0x4945_4E44, number(count - 4) == 0xAE42_6082 { return true }
         var at: Int64 = 8
@@ -171,13 +171,13 @@ private struct Bytes {
         return false
     }
 
-    /// A Boolean value that indicates whether the file has the length that its header states (RFC 9649, §2.4).
+    /// Whether the file has the length that its header states (RFC 9649, §2.4).
     var endsAsRIFF: Bool {
         guard let size = little(4) else { return false }
         return size + 8 <= count
     }
 
-    /// A Boolean value that indicates whether the entries of an icon's directory lie within the file.
+    /// Whether the entries of an icon's directory lie within the file.
     var endsAsIcon: Bool {
         // The number of entries is in the two bytes behind the kind of the file.
         guard let entries = little(2).map({ $0 >> 16 }) else { return false }
@@ -189,8 +189,8 @@ private struct Bytes {
         return true
     }
 
-    /// A Boolean value that indicates whether the boxes of a file that begins with `ftyp` reach its end (ISO/IEC
-    /// 14496-12, §4.2). Data after them that is not a box of an image is ignored.
+    /// Whether the boxes of a file that begins with `ftyp` reach its end (ISO/IEC 14496-12, §4.2). Data after them that
+    /// is not a box of an image is ignored.
     var endsAsBoxes: Bool {
         guard number(4) == 0x6674_7970 else { return true }
         var at: Int64 = 0

@@ -70,10 +70,9 @@ struct ImageIOFile {
     /// The times of the frames; nil if the file is not an animation.
     let times: ImageIOTimes?
     let source: CGImageSource
-    /// A Boolean value that indicates whether the bytes reach the end that their format states. ImageIO replaces
-    /// missing data without an error.
+    /// Whether the bytes reach the end that their format states. ImageIO replaces missing data without an error.
     let isWhole: Bool
-    /// A Boolean value that indicates whether the bytes have that end. A still GIF is whole without it.
+    /// Whether the bytes have that end. A still GIF is whole without it.
     let isComplete: Bool
 
     init(_ data: Data, format: ImageFormat, options: ImageDecodingOptions) throws(ImageError) {

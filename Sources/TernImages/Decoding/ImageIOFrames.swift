@@ -41,7 +41,7 @@ struct ImageIOTimes {
     /// The keys of the file's own delay, and of the delay that ImageIO recommends.
     private let delays: [CFString]
     private let loops: CFString
-    /// A Boolean value that indicates whether the file counts the repetitions after the first play, as GIF does.
+    /// Whether the file counts the repetitions after the first play, as GIF does.
     private let countsRepetitions: Bool
 
     /// Creates the keys; nil for a type whose images are not frames, such as pages and sizes.

@@ -54,8 +54,8 @@ public final class ImageExecutor: TaskExecutor {
         return try await waiter.wait(onCancel: { job.cancel() }).get()
     }
 
-    /// Starts the work on one of the threads, and reports its result there. Cancelling the returned task cancels the work, whose
-    /// result is reported nevertheless.
+    /// Starts the work on one of the threads, and reports its result there. Cancelling the returned task cancels the
+    /// work, whose result is reported nevertheless.
     func start<Value: Sendable>(
         _ work: @escaping @Sendable () throws(ImageError) -> Value,
         then report: @escaping @Sendable (Result<Value, ImageError>) -> Void
@@ -77,8 +77,8 @@ public final class ImageExecutor: TaskExecutor {
 final class WorkerThreads: Sendable {
     typealias Job = @Sendable () -> Void
 
-    /// The number of cores that are online. Limits of this process, such as a processor affinity or a quota of a container,
-    /// do not change it.
+    /// The number of cores that are online. Limits of this process, such as a processor affinity or a quota of a
+    /// container, do not change it.
     static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
     private struct Queue {

@@ -23,7 +23,7 @@ struct ImageFetch: Sendable {
     /// The freshness of the cached bytes to revalidate; nil to fetch the bytes.
     let cachedFreshness: Freshness?
     let priority: Request.Priority
-    /// A Boolean value that indicates whether the disk may keep what arrives of an interrupted response.
+    /// Whether the disk may keep what arrives of an interrupted response.
     let keepsPartialData: Bool
     /// The buffer for previews; nil without previews.
     let chunks: ChunkBuffer?
@@ -57,7 +57,7 @@ struct ImageFetcher: Sendable {
         var partial: PartialImage?
         /// The partial download that a response did not fit, because of which the whole is fetched; nil for none.
         var contradicted: PartialImage?
-        /// A Boolean value that indicates whether the buffer for previews has the data of the partial download.
+        /// Whether the buffer for previews has the data of the partial download.
         var isShown = false
         let byteLimit: Int
         /// The disk cache for partial downloads; nil if none is kept.
@@ -238,9 +238,9 @@ extension ImageFetcher {
         return PartialImage(entry.value, metadata: entry.metadata)
     }
 
-    /// Keeps what a failed exchange leaves on the disk for the next fetch: the bytes of an interrupted response, or the part before
-    /// it with a count of the refusals in a row. Bytes with `no-store` are not kept, and the part that they were to continue is
-    /// removed (RFC 9111 §5.2.2.5).
+    /// Keeps what a failed exchange leaves on the disk for the next fetch: the bytes of an interrupted response, or the
+    /// part before it with a count of the refusals in a row. Bytes with `no-store` are not kept, and the part that they
+    /// were to continue is removed (RFC 9111 §5.2.2.5).
     ///
     /// - Parameters:
     ///   - body: The bytes so far.
@@ -293,8 +293,8 @@ extension ImageFetcher {
         }
     }
 
-    /// Returns the bytes of an open file, of which it reads no more than the limit and one byte: pipes and devices can have no
-    /// end, and a file can grow.
+    /// Returns the bytes of an open file, of which it reads no more than the limit and one byte: pipes and devices can
+    /// have no end, and a file can grow.
     private static func bytes(
         of descriptor: Int32, path: String, limit: Int
     ) throws(FileFailure) -> Result<Data, ImageError> {
@@ -315,8 +315,8 @@ extension ImageFetcher {
         return .failure(exceeds(bytes.count, limit))
     }
 
-    /// Returns the number of bytes to ask for: the rest of the size and one byte more, which a file that has not grown does
-    /// not have. At most one byte beyond the limit.
+    /// Returns the number of bytes to ask for: the rest of the size and one byte more, which a file that has not grown
+    /// does not have. At most one byte beyond the limit.
     static func readCount(after count: Int, of size: Int, limit: Int) -> Int {
         let rest = size > 0 && count <= size ? size - count : 64 << 10
         return min(rest, limit - count) + 1

@@ -16,8 +16,8 @@ struct ImageLoadKey: Sendable, Hashable {
             self.caching = caching
             self.options = options
             self.serial = serial
-            // These differ for nearly all loads; `==` compares the rest. The serial number keeps loads that are never shared
-            // out of one bucket.
+            // These differ for nearly all loads; `==` compares the rest. The serial number keeps loads that are never
+            // shared out of one bucket.
             var hasher = Hasher()
             hasher.combine(imageKey)
             hasher.combine(serial)
@@ -76,8 +76,8 @@ struct ImageLoadKey: Sendable, Hashable {
 
 /// The identity of a load of encoded bytes: loads with equal keys are one fetch.
 ///
-/// One reference, like `ImageLoadKey`. Each load makes a key of its own, so that `isSame(as:)` also tells whether a message is
-/// of this load or of an earlier one with an equal key.
+/// One reference, like `ImageLoadKey`. Each load makes a key of its own, so that `isSame(as:)` also tells whether a
+/// message is of this load or of an earlier one with an equal key.
 struct EncodedLoadKey: Sendable, Hashable {
     private final class Content: Sendable {
         let source: SourceKey
@@ -135,8 +135,8 @@ struct EncodedLoadKey: Sendable, Hashable {
 }
 
 extension ImageRequest.Options {
-    /// The options that change how an image is loaded. Options that are part of the image's key, or that are applied for each
-    /// task, are reset so that they do not prevent sharing.
+    /// The options that change how an image is loaded. Options that are part of the image's key, or that are applied
+    /// for each task, are reset so that they do not prevent sharing.
     fileprivate var relevantToLoading: ImageRequest.Options {
         var options = self
         let defaults = ImageRequest.Options()

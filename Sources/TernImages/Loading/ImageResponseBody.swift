@@ -62,8 +62,8 @@ struct ImageResponseBody: Sendable {
     }
 }
 
-/// The beginning of an interrupted response, with the validator that a request for the rest needs (RFC 9110 §13.1.5, §14).
-/// Pure; stored on the disk.
+/// The beginning of an interrupted response, with the validator that a request for the rest needs (RFC 9110 §13.1.5,
+/// §14). Pure; stored on the disk.
 struct PartialImage: Sendable, Equatable {
     /// How a response to the request for the rest is used.
     enum Decision: Equatable {
@@ -94,8 +94,8 @@ struct PartialImage: Sendable, Equatable {
         self.refusals = refusals
     }
 
-    /// Creates the part of an interrupted response. Returns nil if the rest cannot be requested: it needs a strong validator,
-    /// no content coding, and a server that does not refuse ranges.
+    /// Creates the part of an interrupted response. Returns nil if the rest cannot be requested: it needs a strong
+    /// validator, no content coding, and a server that does not refuse ranges.
     init?(_ data: Data, of head: ResponseHead, length: Int?) {
         let headers = head.headers
         guard !data.isEmpty, !headers.contains("Content-Encoding"), headers["Accept-Ranges"] != "none" else {
@@ -124,8 +124,8 @@ struct PartialImage: Sendable, Equatable {
             data: data, validator: validator, length: length, refusals: min(refusals + 1, Self.mostRefusals))
     }
 
-    /// The header fields that request the rest if the whole has not changed. They refuse content codings, because the part has
-    /// none.
+    /// The header fields that request the rest if the whole has not changed. They refuse content codings, because the
+    /// part has none.
     var fields: Headers {
         ["Range": "bytes=\(data.count)-", "If-Range": validator, "Accept-Encoding": "identity"]
     }

@@ -1,7 +1,7 @@
 import TernConcurrency
 
-// The rules that decide when a load may begin: a slot at its stage, the rate limit, scrolling, and remembered failures. All
-// are pure.
+// The rules that decide when a load may begin: a slot at its stage, the rate limit, scrolling, and remembered failures.
+// All are pure.
 
 /// The place of a load in the queue of a stage, which the load owns.
 struct QueuePlace: Sendable {
@@ -21,8 +21,8 @@ enum QueuedLoad {
 
 /// The queue of one stage, with a limited number of slots. Each change is O(1), however many loads wait.
 ///
-/// The waiting loads form one doubly linked list for each priority, in flat arrays: a change of priority, a cancellation and
-/// the choice of the next load touch a constant number of nodes.
+/// The waiting loads form one doubly linked list for each priority, in flat arrays: a change of priority, a
+/// cancellation and the choice of the next load touch a constant number of nodes.
 struct StageQueue<Entry> {
     private struct Node {
         /// Nil in a node that is free.
@@ -64,7 +64,7 @@ struct StageQueue<Entry> {
         self.init(stage, limit: limit, order: configuration.order)
     }
 
-    /// A Boolean value that indicates whether `next` would return a load.
+    /// Whether `next` would return a load.
     var hasNext: Bool { running < limit && waiting > 0 }
 
     /// Gives a slot to a load, and returns true, if one is free and no load waits.
@@ -147,8 +147,9 @@ struct StageQueue<Entry> {
 
 /// Decides how many images the threads are given to decode at a time. Pure.
 ///
-/// Each thread is given two images, so that it finds the next one without waiting for the actor. Waking a thread takes as long as
-/// decoding an icon. While images are as short as that, each thread is given about half a millisecond of them at a time.
+/// Each thread is given two images, so that it finds the next one without waiting for the actor. Waking a thread takes
+/// as long as decoding an icon. While images are as short as that, each thread is given about half a millisecond of
+/// them at a time.
 struct DecodePace: Sendable {
     /// The work for one thread at a time, in nanoseconds.
     private static let share = 500_000.0
@@ -198,8 +199,8 @@ struct TokenBucket: Sendable {
         tokens = burst
     }
 
-    /// Takes a token and returns zero; or returns the time until there is one. No token is reserved: the first in the queue at
-    /// that time takes it.
+    /// Takes a token and returns zero; or returns the time until there is one. No token is reserved: the first in the
+    /// queue at that time takes it.
     mutating func take(at now: Duration) -> Duration {
         tokens = min(burst, tokens + max(0, (now - updated) / .seconds(1)) * perSecond)
         updated = max(updated, now)
@@ -226,7 +227,7 @@ struct ScrollDebouncer<Load: Equatable> {
         case release([Load])
     }
 
-    /// A Boolean value that indicates whether loads may begin.
+    /// Whether loads may begin.
     private(set) var isSettled = true
     private var generation = 0
     private(set) var waiting: [Load] = []
@@ -260,9 +261,9 @@ struct ScrollDebouncer<Load: Equatable> {
 
 /// Remembers failures that would only repeat themselves, with a limited number and lifetime. Time is passed in.
 ///
-/// Only definite failures are kept, such as a status that refuses the request or bytes that are no image. Failures that the
-/// network may have caused are not. A refusal (401 and 403) is that of one user: it is kept with the cookies and credentials of
-/// its request.
+/// Only definite failures are kept, such as a status that refuses the request or bytes that are no image. Failures that
+/// the network may have caused are not. A refusal (401 and 403) is that of one user: it is kept with the cookies and
+/// credentials of its request.
 struct NegativeCache<Key: Hashable & Sendable>: Sendable {
     private let limit: Int
     private let lifetime: Duration
@@ -281,7 +282,7 @@ struct NegativeCache<Key: Hashable & Sendable>: Sendable {
 
     var count: Int { entries.count }
 
-    /// A Boolean value that indicates whether no failure is remembered. Without one, nobody needs to read the clock.
+    /// Whether no failure is remembered. Without one, nobody needs to read the clock.
     var isEmpty: Bool { entries.isEmpty }
 
     /// Returns the failure of a key; nil without one.
@@ -325,7 +326,8 @@ enum ImageUser: Sendable, Hashable {
 }
 
 extension ImageRequest.Options {
-    /// Returns a Boolean value that indicates whether a request with these options loads in spite of a remembered failure.
+    /// Returns a Boolean value that indicates whether a request with these options loads in spite of a remembered
+    /// failure.
     func ignores(_ failure: ImageError?) -> Bool {
         if retriesFailed { return true }
         // A truncated file may be enough for this request.

@@ -32,18 +32,18 @@ enum LoadSubscriber: Identifiable {
 
 /// A running load. It owns its subscribers, its place in a queue, and its Swift task.
 ///
-/// Isolated to the pipeline's actor, which holds it in one of its two tables from its first subscriber to its end. Subscribers
-/// and the loads that they wait for refer to each other: `input` and the list of subscribers are emptied at the end.
+/// Isolated to the pipeline's actor, which holds it in one of its two tables from its first subscriber to its end.
+/// Subscribers and the loads that they wait for refer to each other: `input` and the list of subscribers are emptied at
+/// the end.
 class LoadJob {
     /// Those that wait for the result.
     var subscribers = SubscriberList<LoadSubscriber>()
-    /// The task that runs the load or its present step; nil while a load that needs none waits for a slot or for its bytes. The
-    /// pipeline cancels it when the last subscriber leaves.
+    /// The task that runs the load or its present step; nil while a load that needs none waits for a slot or for its
+    /// bytes. The pipeline cancels it when the last subscriber leaves.
     var task: Task<Void, Never>?
-    /// A Boolean value that indicates whether the load is in its table.
+    /// Whether the load is in its table.
     var isRunning = true
-    /// A Boolean value that indicates whether the fetch waits until scrolling has settled. True only if all subscribers
-    /// wait for it.
+    /// Whether the fetch waits until scrolling has settled. True only if all subscribers wait for it.
     var waitsForScrolling: Bool
     /// The place in the queue of a stage; nil while the load does not wait there.
     var place: QueuePlace?
@@ -85,8 +85,8 @@ final class LoadImageJob: LoadJob {
     var input: Input?
     /// The cached image that was delivered and is being revalidated.
     var cachedImage: LoadedImage?
-    /// The steps of a load that had no task yet: its look-ups, its bytes, and the image decoded from them. The task takes them
-    /// in place of its own.
+    /// The steps of a load that had no task yet: its look-ups, its bytes, and the image decoded from them. The task
+    /// takes them in place of its own.
     var lookUps = ImageTrace()
     var bytes: Result<EncodedImage, ImageError>?
     var decoded: Result<StoredImage, ImageError>?
@@ -170,8 +170,8 @@ final class LoadDataJob: LoadJob, Equatable {
     static func == (one: LoadDataJob, other: LoadDataJob) -> Bool { one === other }
 }
 
-/// The work and the results that the actor hands to other threads at the end of a turn, in which it handles many messages: one
-/// wake-up of a thread then serves many loads.
+/// The work and the results that the actor hands to other threads at the end of a turn, in which it handles many
+/// messages: one wake-up of a thread then serves many loads.
 struct Outbox {
     /// The loads whose fetch begins. Each holds a slot.
     var fetches: [LoadDataJob] = []
@@ -202,7 +202,8 @@ final class Mailbox<Message: Sendable>: Sendable {
         }
     }
 
-    /// Replaces the array by the messages that have arrived. Returns false if there are none: the calling task must end then.
+    /// Replaces the array by the messages that have arrived. Returns false if there are none: the calling task must end
+    /// then.
     func takeAll(_ messages: inout [Message]) -> Bool {
         messages.removeAll(keepingCapacity: true)
         state.withLock { state in

@@ -12,7 +12,7 @@ struct EncodedImage: Sendable {
     var freshness: Freshness
     var source: ImageResponse.Source
     var trace: ImageTrace
-    /// A Boolean value that indicates whether a revalidation confirmed the cached bytes; `data` is then empty.
+    /// Whether a revalidation confirmed the cached bytes; `data` is then empty.
     var isUnchanged: Bool
 
     /// Creates the result of a fetch.

@@ -18,7 +18,7 @@ final class ChunkBuffer: Sendable {
         var chunks: [Data] = []
         /// Counts the restarts of the response.
         var generation = 0
-        /// A Boolean value that indicates whether the readers were notified since one of them last read.
+        /// Whether the readers were notified since one of them last read.
         var isNotified = false
     }
 
@@ -82,8 +82,8 @@ struct PreviewDecoding: Sendable {
 }
 
 extension LoadImageJob {
-    /// Prepares the decoding of previews from the chunks that have arrived and those to come. The caller must show them. Returns
-    /// nil if previews are decoded already, or if the load shows none.
+    /// Prepares the decoding of previews from the chunks that have arrived and those to come. The caller must show
+    /// them. Returns nil if previews are decoded already, or if the load shows none.
     func beginPreviews(from chunks: ChunkBuffer, _ configuration: ImagePipeline.Configuration) -> PreviewDecoding? {
         guard preview == nil, configuration.showsPreviews(key.options) else { return nil }
         preview = PreviewDecoding(of: chunks, key: key, configuration: configuration)
@@ -113,7 +113,8 @@ extension LoadImageJob {
         preview.final.resume(returning: result)
     }
 
-    /// Shows a preview to all tasks that wait for the image and, processed, to those that wait for a processed form of it.
+    /// Shows a preview to all tasks that wait for the image and, processed, to those that wait for a processed form of
+    /// it.
     private func show(_ image: RasterImage, processingOn executor: ImageExecutor) async {
         for subscriber in subscribers.all {
             switch subscriber {
@@ -149,8 +150,8 @@ extension LoadImageJob {
 }
 
 extension ImagePipeline.Configuration {
-    /// Returns a Boolean value that indicates whether a load with these options decodes previews: the bytes must be readable
-    /// as they arrive, by the system's decoder.
+    /// Returns a Boolean value that indicates whether a load with these options decodes previews: the bytes must be
+    /// readable as they arrive, by the system's decoder.
     func showsPreviews(_ options: ImageRequest.Options) -> Bool {
         options.progressive.every > 0 && hooks.decrypt == nil && hooks.transform == nil && decoders.areSystem
     }

@@ -2,7 +2,8 @@ import Tern
 
 /// The subscribers of one load, in the order in which they joined, and their highest priority.
 ///
-/// Pure: it decides which subscribers get a result, and when a load must end. Every change is O(1), however many there are.
+/// Pure: it decides which subscribers get a result, and when a load must end. Every change is O(1), however many there
+/// are.
 ///
 /// `SharedRequests` of Tern differs: there one of the callers performs the work itself, every failure is shared, and
 /// another caller takes over after a cancellation. Here the pipeline performs it, and subscribers have priorities.
@@ -120,9 +121,10 @@ struct SubscriberList<Subscriber: Identifiable> {
         return self
     }
 
-    /// Handles the failure of a load. Only the first subscriber gets a failure that may pass; the load then runs once more, and
-    /// all others get that result.
-    /// - Parameter isFinal: True if a second attempt would fail in the same way, so that all subscribers get the failure.
+    /// Handles the failure of a load. Only the first subscriber gets a failure that may pass; the load then runs once
+    /// more, and all others get that result.
+    /// - Parameter isFinal: True if a second attempt would fail in the same way, so that all subscribers get the
+    ///   failure.
     mutating func fail(isFinal: Bool) -> Failure {
         // More than one subscriber: the list has entries.
         guard !isFinal, count > 1, !wasRetried else { return .end }
@@ -155,8 +157,8 @@ struct SubscriberList<Subscriber: Identifiable> {
         if !indices.isEmpty { indices[entry.subscriber.id] = nil }
         priorities.remove(entry.priority)
         count -= 1
-        // Drops the entries of subscribers that have left, once these are the majority, so that memory does not grow while one
-        // subscriber stays and others come and go. O(1) for each subscriber that has left.
+        // Drops the entries of subscribers that have left, once these are the majority, so that memory does not grow
+        // while one subscriber stays and others come and go. O(1) for each subscriber that has left.
         guard entries.count > 2 * count + 32 else { return }
         entries = entries[first...].filter { $0 != nil }
         first = 0

@@ -79,7 +79,8 @@ extension ImagePipeline {
     }
 
     /// Subscribes an image load to the load of its encoded bytes, and starts that load if there is none.
-    /// - Parameter waiter: Resumed with the bytes; nil for a load without a task, which starts to decode when they are there.
+    /// - Parameter waiter: Resumed with the bytes; nil for a load without a task, which starts to decode when they are
+    ///   there.
     @discardableResult
     private func join(
         _ key: EncodedLoadKey, for job: LoadImageJob, revalidating cachedFreshness: Freshness?,
@@ -115,7 +116,8 @@ extension ImagePipeline {
         await job.show(preview, processingOn: configuration.executor)
     }
 
-    /// Adds a subscriber to a load, which takes over the highest priority and need not wait for scrolling longer than it.
+    /// Adds a subscriber to a load, which takes over the highest priority and need not wait for scrolling longer than
+    /// it.
     private func add(
         _ subscriber: LoadSubscriber, _ priority: LoadPriority, to job: LoadJob, waitsForScrolling: Bool
     ) {
@@ -223,8 +225,8 @@ extension ImagePipeline {
         for task in others { subscribe(task, stale: nil) }
     }
 
-    /// Returns whether a result of a load is one for another request that has joined it. A definite failure is one of the
-    /// request that was sent.
+    /// Returns whether a result of a load is one for another request that has joined it. A definite failure is one of
+    /// the request that was sent.
     private func answers<Value>(
         _ result: Result<Value, ImageError>, of sent: ImageRequest, _ request: ImageRequest
     ) -> Bool {
@@ -357,8 +359,8 @@ extension ImagePipeline {
         }
     }
 
-    /// Takes a token of the rate limit for the next fetch. Returns false if it must wait for one, or if there is no fetch to
-    /// begin.
+    /// Takes a token of the rate limit for the next fetch. Returns false if it must wait for one, or if there is no
+    /// fetch to begin.
     private func rateAllowsFetch() -> Bool {
         guard rateLimiter != nil else { return true }
         guard queues[LoadStage.fetch.rawValue].hasNext else { return false }
@@ -367,7 +369,8 @@ extension ImagePipeline {
         return false
     }
 
-    /// Waits for the rate limit, once for all loads. The task needs no cancellation: with an empty queue it does nothing.
+    /// Waits for the rate limit, once for all loads. The task needs no cancellation: with an empty queue it does
+    /// nothing.
     private func admitFetches(after delay: Duration) {
         guard !isAwaitingRate else { return }
         isAwaitingRate = true

@@ -13,7 +13,8 @@ import Foundation
 extension ImagePipeline {
     /// Runs an image load until all subscribers have their result.
     ///
-    /// After a failure that may pass, only the first subscriber gets the error, and the load runs once more for the others.
+    /// After a failure that may pass, only the first subscriber gets the error, and the load runs once more for the
+    /// others.
     func run(_ job: LoadImageJob, stale: StoredImage?) async {
         var stale = stale
         while true {
@@ -51,8 +52,8 @@ extension ImagePipeline {
         }
     }
 
-    /// Loads an image: memory → another variant in memory → processed image on the disk → encoded bytes (disk, then network) →
-    /// decode → process → store.
+    /// Loads an image: memory → another variant in memory → processed image on the disk → encoded bytes (disk, then
+    /// network) → decode → process → store.
     private func load(_ job: LoadImageJob) async throws(ImageError) -> LoadedImage {
         if let bytes = job.bytes.take() { return try await load(job, from: bytes.get()) }
         var trace = ImageTrace()
@@ -203,8 +204,9 @@ extension ImagePipeline {
 
     // MARK: Revalidation
 
-    /// Delivers the cached image, asks the server for a newer one, and ends the load. Subscribers that join meanwhile get the
-    /// cached image at once, except with `Revalidation.beforeDelivery`. A second response follows only if the image has changed.
+    /// Delivers the cached image, asks the server for a newer one, and ends the load. Subscribers that join meanwhile
+    /// get the cached image at once, except with `Revalidation.beforeDelivery`. A second response follows only if the
+    /// image has changed.
     private func revalidate(_ cached: LoadedImage, for job: LoadImageJob) async {
         if job.key.options.revalidation != .beforeDelivery {
             job.cachedImage = cached
@@ -285,8 +287,8 @@ extension ImagePipeline {
         }
     }
 
-    /// Loads encoded bytes: disk → remembered failure → second level → scrolling, rate limit and slot → network → disk and second
-    /// level.
+    /// Loads encoded bytes: disk → remembered failure → second level → scrolling, rate limit and slot → network → disk
+    /// and second level.
     private func loadData(_ job: LoadDataJob) async throws(ImageError) -> EncodedImage {
         if let fetched = job.fetched.take() {
             return try await stored(fetched.get(), of: job, trace: job.lookUps)
@@ -365,9 +367,9 @@ extension ImagePipeline {
 
 // MARK: Steps without a task
 
-// Most loads wait for a slot, fetch bytes and decode them. Each of these steps ends with a message, so that a load takes neither
-// the memory of a task while it waits nor a turn of the actor for each step. A load goes on in a task where more is to be done:
-// after a failure, and for the disk.
+// Most loads wait for a slot, fetch bytes and decode them. Each of these steps ends with a message, so that a load
+// takes neither the memory of a task while it waits nor a turn of the actor for each step. A load goes on in a task
+// where more is to be done: after a failure, and for the disk.
 
 extension ImagePipeline {
     /// Returns true, with the look-ups in the load's trace, if only encoded bytes can give the image.

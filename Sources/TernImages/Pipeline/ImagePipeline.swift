@@ -8,8 +8,8 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Loads images from memory, the disk or the network, decodes them to size and processes them off the caller. Equal work is
-/// done once for all callers.
+/// Loads images from memory, the disk or the network, decodes them to size and processes them off the caller. Equal
+/// work is done once for all callers.
 ///
 /// ```swift
 /// let pipeline = ImagePipeline.shared
@@ -20,10 +20,10 @@ public import Foundation
 /// let response = try await task.response
 /// print(response.source, response.trace)          // why it was not found nearer
 /// ```
-/// A load looks into memory, on the caller's thread; for another size in memory that the image can be made from; for the
-/// processed image on the disk; and for the encoded bytes on the disk and in the second level. Then it fetches the bytes, decodes them to the target
-/// size, processes and stores the image. Equal loads share all steps from the first one at which they are equal. A load stops
-/// when its last subscriber leaves.
+/// A load looks into memory, on the caller's thread; for another size in memory that the image can be made from; for
+/// the processed image on the disk; and for the encoded bytes on the disk and in the second level. Then it fetches the
+/// bytes, decodes them to the target size, processes and stores the image. Equal loads share all steps from the first
+/// one at which they are equal. A load stops when its last subscriber leaves.
 public actor ImagePipeline {
     /// The configuration that the pipeline was created with.
     public nonisolated let configuration: Configuration
@@ -36,7 +36,8 @@ public actor ImagePipeline {
     nonisolated let partition: CachePartition
     /// The cache partition of the images whose requests send the session's cookies.
     nonisolated let cookiePartition: CachePartition
-    /// The hook and the clock that each request needs, beside the configuration: reading them there would copy all of it.
+    /// The hook and the clock that each request needs, beside the configuration: reading them there would copy all of
+    /// it.
     private nonisolated let cacheKey: (@Sendable (ImageRequest) -> String?)?
     nonisolated let date: @Sendable () -> Date
     private nonisolated let inbox = Mailbox<Message>()
@@ -51,10 +52,10 @@ public actor ImagePipeline {
     private var decodePace: DecodePace
     /// The work and the results for other threads.
     var outbox = Outbox()
-    /// A Boolean value that indicates whether the outbox is emptied when the actor has handled its messages.
+    /// Whether the outbox is emptied when the actor has handled its messages.
     var isInTurn = false
     var rateLimiter: TokenBucket?
-    /// A Boolean value that indicates whether a timer runs until the rate allows the next fetch.
+    /// Whether a timer runs until the rate allows the next fetch.
     var isAwaitingRate = false
     var scrollDebouncer = ScrollDebouncer<LoadDataJob>()
     var failures: NegativeCache<SourceKey>
@@ -178,7 +179,8 @@ public actor ImagePipeline {
         try await response(for: ImageRequest(url))
     }
 
-    /// Loads the encoded bytes of a request's source, from the disk or the network, and stores them. Nothing is decoded.
+    /// Loads the encoded bytes of a request's source, from the disk or the network, and stores them. Nothing is
+    /// decoded.
     ///
     /// Encrypted bytes stay encrypted. Cancelling the calling Swift task stops the fetch, unless others wait for it.
     public func data(for request: ImageRequest) async throws(ImageError) -> Data {
@@ -195,20 +197,20 @@ public actor ImagePipeline {
         }
     }
 
-    /// Reports whether a view scrolls. Loads with `Options.waitsForScrolling` begin to fetch once scrolling has ended for the
-    /// configuration's settling time. Synchronous, from any thread.
+    /// Reports whether a view scrolls. Loads with `Options.waitsForScrolling` begin to fetch once scrolling has ended
+    /// for the configuration's settling time. Synchronous, from any thread.
     public nonisolated func setScrolling(_ isScrolling: Bool) { send(.scrolling(isScrolling)) }
 
     // MARK: Caches
 
-    /// Returns the image of exactly this request from memory, or nil. Synchronous, from any thread: it accesses no file and
-    /// does not wait.
+    /// Returns the image of exactly this request from memory, or nil. Synchronous, from any thread: it accesses no file
+    /// and does not wait.
     public nonisolated func cachedImage(for request: ImageRequest) -> RasterImage? {
         memory.image(for: key(of: request))?.image
     }
 
-    /// Returns the largest size of the request's image in memory, processed like it, or else not processed at all; nil if there
-    /// is none. Use it as a placeholder. Synchronous, from any thread.
+    /// Returns the largest size of the request's image in memory, processed like it, or else not processed at all; nil
+    /// if there is none. Use it as a placeholder. Synchronous, from any thread.
     public nonisolated func cachedVariant(of request: ImageRequest) -> RasterImage? {
         memory.largestVariant(of: key(of: request))
     }
@@ -225,8 +227,8 @@ public actor ImagePipeline {
         await disk.contains(key(of: request))
     }
 
-    /// Removes a request's image and its encoded bytes, partial ones included, from memory, the disk and the second level. Other
-    /// sizes in memory are removed too. Other processes keep what they have in memory and on their disks.
+    /// Removes a request's image and its encoded bytes, partial ones included, from memory, the disk and the second
+    /// level. Other sizes in memory are removed too. Other processes keep what they have in memory and on their disks.
     public func remove(_ request: ImageRequest) async throws(ImageError) {
         let key = key(of: request)
         memory.remove(key)
@@ -235,8 +237,8 @@ public actor ImagePipeline {
         try await secondLevel.remove(key.source)
     }
 
-    /// Removes everything from memory and disk, and what the second level has of the session's partition, and forgets failures.
-    /// Running loads continue.
+    /// Removes everything from memory and disk, and what the second level has of the session's partition, and forgets
+    /// failures. Running loads continue.
     public func removeAll() async throws(ImageError) {
         memory.removeAll()
         failures.removeAll()
@@ -263,14 +265,14 @@ public actor ImagePipeline {
         request.options.handlesCookies ? cookiePartition : partition
     }
 
-    /// Returns the key of what is sent for an image. Requests for one image by `hooks.cacheKey` can differ in it, and one of
-    /// them can fail where another succeeds: the signature of its URL has expired.
+    /// Returns the key of what is sent for an image. Requests for one image by `hooks.cacheKey` can differ in it, and
+    /// one of them can fail where another succeeds: the signature of its URL has expired.
     nonisolated func sentKey(of request: ImageRequest) -> SourceKey {
         cacheKey == nil ? key(of: request).source : ImageKey(request, in: partition(of: request)).source
     }
 
-    /// Returns whether the failure of a request that was sent is also that of another one, which has joined its load. A definite
-    /// failure says nothing about a request that differs in what is sent.
+    /// Returns whether the failure of a request that was sent is also that of another one, which has joined its load. A
+    /// definite failure says nothing about a request that differs in what is sent.
     nonisolated func isFailure(_ error: ImageError, of sent: ImageRequest, alsoOf request: ImageRequest) -> Bool {
         let isDefinite = error.isRemembered || error.kind == .failedBefore
         return cacheKey == nil || !isDefinite || sentKey(of: sent) == sentKey(of: request)
@@ -305,8 +307,8 @@ public actor ImagePipeline {
     /// The time since the pipeline was created.
     var now: Duration { clock.now() }
 
-    /// Remembers a failure that would only repeat itself. Files and closures are exempt: they cost no network, and the program
-    /// may have repaired them.
+    /// Remembers a failure that would only repeat itself. Files and closures are exempt: they cost no network, and the
+    /// program may have repaired them.
     ///
     /// - Parameter user: The user as whom the request was sent.
     func recordFailure(_ error: ImageError, of request: ImageRequest, user: ImageUser) {
@@ -336,7 +338,8 @@ extension ImagePipeline {
     /// A message to the actor from another thread.
     enum Message: Sendable {
         case begin(ImageTask)
-        /// Begins a task for a stale image from memory. With `.beforeDelivery`, the task has not received the image yet.
+        /// Begins a task for a stale image from memory. With `.beforeDelivery`, the task has not received the image
+        /// yet.
         indirect case revalidate(ImageTask, StoredImage)
         case cancel(ImageTask)
         case changePriority(ImageTask)

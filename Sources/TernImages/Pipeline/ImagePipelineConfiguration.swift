@@ -13,8 +13,8 @@ extension ImagePipeline {
         /// The session that fetches images. The default is shared by all pipelines without their own session. It
         /// accepts `image/*,*/*;q=0.8`, has a timeout of 15 seconds to connect and between two bytes, retries requests
         /// that can be retried, and keeps cookies in memory. Requests send and store cookies only with
-        /// `ImageRequest.Options.handlesCookies` or a `Request` with its own `cookies`. Images of sessions with different
-        /// users are kept apart (`Session.Configuration.partition`).
+        /// `ImageRequest.Options.handlesCookies` or a `Request` with its own `cookies`. Images of sessions with
+        /// different users are kept apart (`Session.Configuration.partition`).
         public var session = Session.images
         /// The limit in bytes for decoded images in memory. The default depends on the machine's memory.
         public var memoryLimit = MemoryBudget.current.recommendedCost
@@ -25,11 +25,12 @@ extension ImagePipeline {
         public var disk = Disk.standard
         /// The content of the disk cache; `.original` by default.
         public var diskContent = DiskContent.original
-        /// The second level behind the disk, which several processes share; nil, the default, for none. It holds encoded bytes.
+        /// The second level behind the disk, which several processes share; nil, the default, for none. It holds
+        /// encoded bytes.
         ///
-        /// Only images that anybody may see are stored there: those of requests and sessions without credentials, cookies, a
-        /// `Hooks.prepare`, and trust or route settings of their own. They are kept apart by the partition of the session. All
-        /// processes that share a store must have the same hooks.
+        /// Only images that anybody may see are stored there: those of requests and sessions without credentials,
+        /// cookies, a `Hooks.prepare`, and trust or route settings of their own. They are kept apart by the partition
+        /// of the session. All processes that share a store must have the same hooks.
         public var secondLevel: SecondLevelCache?
         /// The encoding of processed images on the disk; nil, the default, for PNG with alpha, and else JPEG with
         /// quality 85.
@@ -44,9 +45,9 @@ extension ImagePipeline {
         /// keep up at a latency of 100 ms, and as many again to catch up. The session limits the connections to one
         /// host.
         public var maximumFetches = 12
-        /// The maximum number of images that are decoded at a time, or are next for a thread of the executor. Nil, the default,
-        /// for two for each thread, so that no thread waits for its next image, and for more, at most 32, while images take
-        /// less than 0.25 ms. Priorities order the images that wait before that.
+        /// The maximum number of images that are decoded at a time, or are next for a thread of the executor. Nil, the
+        /// default, for two for each thread, so that no thread waits for its next image, and for more, at most 32,
+        /// while images take less than 0.25 ms. Priorities order the images that wait before that.
         public var maximumDecodes: Int?
         /// The maximum number of processors that run at a time; nil, the default, for one for each thread of the
         /// executor.
@@ -75,8 +76,8 @@ extension ImagePipeline {
         public var reachability: Reachability? = Reachability.shared
         /// Hooks that change requests and data; none by default.
         public var hooks = Hooks()
-        /// The clock for the rate limit, the settling time, the pace of previews, and the lifetime of remembered failures.
-        /// Timeouts are measured by the session.
+        /// The clock for the rate limit, the settling time, the pace of previews, and the lifetime of remembered
+        /// failures. Timeouts are measured by the session.
         public var clock: any Clock<Duration> = ContinuousClock()
         /// Returns the current date, for the freshness of responses.
         public var now: @Sendable () -> Date = { Date() }
@@ -116,7 +117,8 @@ extension ImagePipeline {
         case original
         /// The processed image if there is anything to process or resize, else the encoded bytes.
         case automatic
-        /// The processed image, but none of a local file, which can change without a sign, and none with the hook `decrypt`.
+        /// The processed image, but none of a local file, which can change without a sign, and none with the hook
+        /// `decrypt`.
         case processed
         /// Both.
         case all

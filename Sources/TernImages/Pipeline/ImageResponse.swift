@@ -16,20 +16,20 @@ public struct ImageResponse: Sendable {
         case original
         /// The network, a file, or a closure.
         case network
-        /// A cache, whose image the server confirmed before the delivery (`Revalidation.beforeDelivery`): by a 304 response, or
-        /// by a whole response with the same pixels.
+        /// A cache, whose image the server confirmed before the delivery (`Revalidation.beforeDelivery`): by a 304
+        /// response, or by a whole response with the same pixels.
         case revalidated
     }
 
     /// The image; the first frame of an animation.
     public var image: RasterImage
-    /// The animation for an `AnimationPlayer`; nil for a still image. One object for all callers, so that their players share
-    /// its frames.
+    /// The animation for an `AnimationPlayer`; nil for a still image. One object for all callers, so that their players
+    /// share its frames.
     public var animation: AnimatedImage?
     /// The origin of the image.
     public var source: Source
-    /// A Boolean value that indicates whether the image comes from a cache and is stale by the headers of its response. The
-    /// request's `revalidation` decides whether the pipeline loads it again.
+    /// A Boolean value that indicates whether the image comes from a cache and is stale by the headers of its response.
+    /// The request's `revalidation` decides whether the pipeline loads it again.
     public var isStale: Bool
     /// The decisions at each cache and stage, in order.
     public var trace: ImageTrace
@@ -47,8 +47,8 @@ public struct ImageResponse: Sendable {
     }
 }
 
-/// The decisions on the way to an image, in order: the caches that were read, with the results, and the caches that were
-/// written.
+/// The decisions on the way to an image, in order: the caches that were read, with the results, and the caches that
+/// were written.
 public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
     /// A cache or stage.
     public enum Stage: String, Sendable, Hashable {
@@ -206,8 +206,9 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
     /// Returns the last result of a stage; nil if the load did not reach it.
     public subscript(stage: Stage) -> Outcome? { steps.last { $0.stage == stage }?.outcome }
 
-    /// The steps in words, such as `image: memory miss; original: disk hit (1234 bytes); decoding: done (JPEG to 100×80)`. With
-    /// processors, it begins with the processed image: `processed image: memory miss (corners(12,0,15)); image: memory miss`.
+    /// The steps in words, such as `image: memory miss; original: disk hit (1234 bytes); decoding: done (JPEG to
+    /// 100×80)`. With processors, it begins with the processed image: `processed image: memory miss (corners(12,0,15));
+    /// image: memory miss`.
     public var description: String { steps.map(\.description).joined(separator: "; ") }
 }
 

@@ -8,8 +8,8 @@ import Foundation
 #endif
 
 extension ImageTask {
-    /// The progress of the fetch: the current element first, and the last element in any case. An image from a cache has only
-    /// the last element. Each access returns a separate stream.
+    /// The progress of the fetch: the current element first, and the last element in any case. An image from a cache
+    /// has only the last element. Each access returns a separate stream.
     public var progress: AsyncStream<Session.Progress> {
         changes { old, new in
             if new.end != nil { return [new.progress] }
@@ -17,8 +17,8 @@ extension ImageTask {
         }
     }
 
-    /// The previews of a progressive load, each better than the one before. A slow reader gets the newest. The stream ends with
-    /// the task. Each access returns a separate stream.
+    /// The previews of a progressive load, each better than the one before. A slow reader gets the newest. The stream
+    /// ends with the task. Each access returns a separate stream.
     public var previews: AsyncStream<RasterImage> {
         changes { old, new in
             guard new.previewCount > old.previewCount, new.end == nil, let preview = new.preview else { return [] }
@@ -26,8 +26,8 @@ extension ImageTask {
         }
     }
 
-    /// The images in the order of delivery: one, or two for a stale image that has changed. The stream ends with the task;
-    /// `events` and `response` report a failure. Each access returns a separate stream.
+    /// The images in the order of delivery: one, or two for a stale image that has changed. The stream ends with the
+    /// task; `events` and `response` report a failure. Each access returns a separate stream.
     public var responses: AsyncStream<ImageResponse> {
         changes { old, new in
             guard new.responseCount > old.responseCount, let response = new.response else { return [] }
@@ -35,8 +35,8 @@ extension ImageTask {
         }
     }
 
-    /// All events. A slow reader gets the newest of each kind. `.finished` comes last, always and once. Each access returns a
-    /// separate stream, which begins with the current state.
+    /// All events. A slow reader gets the newest of each kind. `.finished` comes last, always and once. Each access
+    /// returns a separate stream, which begins with the current state.
     public var events: AsyncStream<Event> {
         changes { old, new in
             var events: [Event] = []
@@ -88,7 +88,7 @@ extension ImageTask {
 
         var response: ImageResponse? { delivered?.response }
 
-        /// A Boolean value that indicates whether there is a result for callers.
+        /// Whether there is a result for callers.
         var hasResult: Bool {
             if delivered != nil { return true }
             return if case .failure? = end { true } else { false }

@@ -10,8 +10,8 @@ import Foundation
 
 /// The load of an image: its request, its progress, and its result.
 ///
-/// Created by `ImagePipeline.task(for:)`, it runs at once, until it ends or `cancel()` is called: releasing the task does not
-/// cancel it. An image that was in memory is available before `task(for:)` returns (`current`).
+/// Created by `ImagePipeline.task(for:)`, it runs at once, until it ends or `cancel()` is called: releasing the task
+/// does not cancel it. An image that was in memory is available before `task(for:)` returns (`current`).
 public final class ImageTask: Sendable, Identifiable {
     /// A number that identifies the task, unique in the process.
     public let id: UInt64
@@ -62,16 +62,16 @@ public final class ImageTask: Sendable, Identifiable {
 
     /// The image and its origin, as soon as it is available. Any number of callers may wait.
     ///
-    /// For an image that is revalidated, this is the cached one; `responses` also gives the changed one. Cancelling the caller
-    /// only ends its own wait, with an error of kind `.cancelled`; `cancel()` ends the task.
+    /// For an image that is revalidated, this is the cached one; `responses` also gives the changed one. Cancelling the
+    /// caller only ends its own wait, with an error of kind `.cancelled`; `cancel()` ends the task.
     public var response: ImageResponse {
         get async throws(ImageError) { try await delivered { $0.resume(returning: false) }.response }
     }
 
     /// Returns the response as all tasks of the load share it: a copy of an `ImageResponse` retains each of its parts.
     ///
-    /// - Parameter cancel: Called if the caller is cancelled while it waits. It must resume the waiter with false, or end the
-    ///   task, which resumes it.
+    /// - Parameter cancel: Called if the caller is cancelled while it waits. It must resume the waiter with false, or
+    ///   end the task, which resumes it.
     func delivered(onCancel cancel: @Sendable (Waiter<Bool>) -> Void) async throws(ImageError) -> DeliveredResponse {
         // A load that has ended, often one from memory, needs no waiter.
         if let known = state.withLock({ $0.newest.result }) { return try known.get() }
@@ -106,7 +106,8 @@ public final class ImageTask: Sendable, Identifiable {
 
     // MARK: Control
 
-    /// The priority among the loads that wait. A change applies to the load if no other subscriber has a higher priority.
+    /// The priority among the loads that wait. A change applies to the load if no other subscriber has a higher
+    /// priority.
     public var priority: Request.Priority {
         get { state.withLock { $0.priority.requested } }
         set { changePriority { LoadPriority(newValue, isVisible: $0.isVisible) } }
@@ -130,7 +131,8 @@ public final class ImageTask: Sendable, Identifiable {
         if isChanged { pipeline.send(.changePriority(self)) }
     }
 
-    /// Ends the task with an error of kind `.cancelled`, unless it has ended. Work without another subscriber is stopped.
+    /// Ends the task with an error of kind `.cancelled`, unless it has ended. Work without another subscriber is
+    /// stopped.
     public func cancel() {
         if end(.failure(.cancelled)) { pipeline.send(.cancel(self)) }
     }
@@ -173,8 +175,8 @@ public final class ImageTask: Sendable, Identifiable {
     /// Delivers an image after which the task may continue.
     func deliver(_ response: ImageResponse) { _ = deliver(DeliveredResponse(response)) }
 
-    /// Ends the task with the last result of its load, and adds the callers that wait for a result to the list: the caller must
-    /// resume them.
+    /// Ends the task with the last result of its load, and adds the callers that wait for a result to the list: the
+    /// caller must resume them.
     func end(_ result: Result<DeliveredResponse, ImageError>, callers: inout [Waiter<Bool>]) {
         switch result {
         case .failure(let error):
@@ -223,10 +225,11 @@ public final class ImageTask: Sendable, Identifiable {
         for caller in callers { caller.resume(returning: true) }
     }
 
-    /// Changes the newest state unless the task has ended, notifies streams, and adds the callers to notify to the list.
+    /// Changes the newest state unless the task has ended, notifies streams, and adds the callers to notify to the
+    /// list.
     ///
-    /// Updates before the end come from one thread at a time; the end comes from any thread. An update that reaches the streams
-    /// after the end has no effect.
+    /// Updates before the end come from one thread at a time; the end comes from any thread. An update that reaches the
+    /// streams after the end has no effect.
     @discardableResult
     private func update(callers: inout [Waiter<Bool>], _ change: (inout Snapshot) -> Bool) -> Bool {
         let notifications = state.withLock { state -> PendingNotifications? in
@@ -269,10 +272,12 @@ extension ImageTask: CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: ["id": id, "request": request]) }
 }
 
-/// Time that the system grants a load while the app is in the background, until the load ends or the system takes it back.
+/// Time that the system grants a load while the app is in the background, until the load ends or the system takes it
+/// back.
 final class BackgroundActivity: Sendable {
-    /// Asks the system for time, with a reason for its logs. The system calls the closure on a thread of its own: with false
-    /// when it grants the time, which lasts until the closure returns, and with true when it grants none, or takes it back.
+    /// Asks the system for time, with a reason for its logs. The system calls the closure on a thread of its own: with
+    /// false when it grants the time, which lasts until the closure returns, and with true when it grants none, or
+    /// takes it back.
     typealias System = @Sendable (_ reason: String, _ body: @escaping @Sendable (_ isExpired: Bool) -> Void) -> Void
 
     /// The system of this process; nil where no process is suspended in the background.

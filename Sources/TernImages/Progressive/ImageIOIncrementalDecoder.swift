@@ -4,9 +4,9 @@ import ImageIO
 
 /// Decodes an image while its bytes arrive, with ImageIO.
 ///
-/// A preview is made of all bytes so far: after each scan of a progressive JPEG, and when an eighth more of an interlaced
-/// PNG has arrived; with `showsRows`, also of other files. `finish()` decodes the file as a whole with `ImageIODecoder`, so
-/// its result is that of that decoder for every file and every split of its bytes.
+/// A preview is made of all bytes so far: after each scan of a progressive JPEG, and when an eighth more of an
+/// interlaced PNG has arrived; with `showsRows`, also of other files. `finish()` decodes the file as a whole with
+/// `ImageIODecoder`, so its result is that of that decoder for every file and every split of its bytes.
 ///
 /// The type has one caller at a time and is not `Sendable`. Run it on an executor that it may occupy.
 public final class IncrementalDecoder {
@@ -19,8 +19,8 @@ public final class IncrementalDecoder {
     public private(set) var format: ImageFormat?
     /// A Boolean value that indicates whether the whole image is decoded.
     public private(set) var isComplete = false
-    /// A Boolean value that indicates whether the file is known to be an animation, of which `finish()` returns the first
-    /// frame. Known after `finish()`.
+    /// A Boolean value that indicates whether the file is known to be an animation, of which `finish()` returns the
+    /// first frame. Known after `finish()`.
     public private(set) var isAnimation = false
     /// The number of bytes copied in memory so far.
     public private(set) var bytesCopied = 0

@@ -34,12 +34,12 @@ public final class IncrementalDecoder {
     public let showsRows: Bool
     /// The format of the file; nil until enough bytes have arrived.
     public private(set) var format: ImageFormat?
-    /// A Boolean value that indicates whether the whole image is decoded, so that `finish()` only writes it. The end of the
-    /// file may follow; `metadata.isComplete` of the image tells whether it has.
+    /// A Boolean value that indicates whether the whole image is decoded, so that `finish()` only writes it. The end of
+    /// the file may follow; `metadata.isComplete` of the image tells whether it has.
     public private(set) var isComplete = false
 
-    /// A Boolean value that indicates whether a damaged file is decoded as a whole. If false, `finish()` throws, and
-    /// the caller, who has the bytes, decodes them.
+    /// Whether a damaged file is decoded as a whole. If false, `finish()` throws, and the caller, who has the bytes,
+    /// decodes them.
     private let keepsBytes: Bool
     private var head: [UInt8] = []
     /// All bytes so far, in pieces.
@@ -52,8 +52,7 @@ public final class IncrementalDecoder {
     private var failure: ImageError?
     private var byteCount = 0
     private var joined = 0
-    /// A Boolean value that indicates whether a file that was decoded as a whole is an animation; nil for all other
-    /// files.
+    /// Whether a file that was decoded as a whole is an animation; nil for all other files.
     private var isAnimatedWhole: Bool?
     private var standsAtBoundary = false
     private var knownRows: UInt32 = 0
@@ -90,9 +89,9 @@ public final class IncrementalDecoder {
     /// stopped at one.
     ///
     /// At a boundary the decoder stays there until `advance()` or `finish()`; bytes appended meanwhile wait. Throws
-    /// when the bytes so far are of no supported format or exceed a limit, but never because more bytes are needed. After
-    /// an error the decoder still accepts bytes, and throws the error again. Damaged bytes are not an error yet: there
-    /// are no more previews, and `finish()` decides whether there is a picture.
+    /// when the bytes so far are of no supported format or exceed a limit, but never because more bytes are needed.
+    /// After an error the decoder still accepts bytes, and throws the error again. Damaged bytes are not an error yet:
+    /// there are no more previews, and `finish()` decides whether there is a picture.
     @discardableResult
     public func append(_ bytes: Data) throws(ImageError) -> Bool {
         try count(bytes)
@@ -180,8 +179,7 @@ public final class IncrementalDecoder {
         return feed.isDoubtful ? nil : picture
     }
 
-    /// A Boolean value that indicates whether a damaged file can be decoded as a whole. False for a format that this
-    /// decoder does not support.
+    /// Whether a damaged file can be decoded as a whole. False for a format that this decoder does not support.
     private var mayDecodeWhole: Bool { format.map(Self.decodes) ?? true }
 
     private var isTooLong: Bool { byteCount > options.limits.bytes }
@@ -230,8 +228,8 @@ public final class IncrementalDecoder {
         feed = opened
     }
 
-    /// Returns the result of the closure. Its error is repeated by every later call. Returns nil if the error is left to
-    /// `finish()`.
+    /// Returns the result of the closure. Its error is repeated by every later call. Returns nil if the error is left
+    /// to `finish()`.
     private func recordingFailure<Value>(_ body: () throws(ImageError) -> Value) throws(ImageError) -> Value? {
         if failure == nil {
             do throws(ImageError) { return try body() } catch { failure = error }

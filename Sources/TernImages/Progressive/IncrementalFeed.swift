@@ -45,12 +45,10 @@ final class IncrementalFeed {
 
     deinit { unsafe tern_feed_close(handle) }
 
-    /// A Boolean value that indicates whether all bytes are decoded together at the end, because the codec needs all of
-    /// them.
+    /// Whether all bytes are decoded together at the end, because the codec needs all of them.
     var isGathering: Bool { state.isGathering }
 
-    /// A Boolean value that indicates whether the decoder of whole files may produce a different result from these
-    /// bytes.
+    /// Whether the decoder of whole files may produce a different result from these bytes.
     var isDoubtful: Bool { state.isDoubtful }
 
     var state: tern_feed_state { unsafe tern_feed_progress(handle) }

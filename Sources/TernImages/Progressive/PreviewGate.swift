@@ -36,15 +36,15 @@ struct PreviewGate {
     private(set) var isWorking = false
     private(set) var isDirty = false
     private(set) var previews = 0
-    /// A Boolean value that indicates whether the final image is being made, or the image is no longer needed.
+    /// Whether the final image is being made, or the image is no longer needed.
     private(set) var isOver = false
-    /// A Boolean value that indicates whether the image is no longer needed, or its decoder failed.
+    /// Whether the image is no longer needed, or its decoder failed.
     private(set) var isStopped = false
     private var isEnded = false
     private var boundaries = 0
     private var lastPreview: Duration?
 
-    /// A Boolean value that indicates whether further bytes are ignored.
+    /// Whether further bytes are ignored.
     var isClosed: Bool { isEnded || isOver }
 
     init(policy: ProgressivePolicy) { self.policy = policy }
@@ -142,12 +142,12 @@ public struct ProgressivePolicy: Sendable, Hashable {
         minimumInterval: .milliseconds(150), maxPreviews: 3, skipsWhenBehind: true)
 }
 
-/// Decides when a decoder that knows only "all bytes so far", such as ImageIO, is asked for a preview of an arriving file.
-/// Pure.
+/// Decides when a decoder that knows only "all bytes so far", such as ImageIO, is asked for a preview of an arriving
+/// file. Pure.
 ///
-/// Points are the ends of the scans of a progressive JPEG, and the growth of an interlaced PNG; with `showsRows`, the growth
-/// of every file. Each preview costs as much as decoding the bytes so far, so two points are an eighth of these apart, and
-/// the work for all of them is at most nine times that for the file.
+/// Points are the ends of the scans of a progressive JPEG, and the growth of an interlaced PNG; with `showsRows`, the
+/// growth of every file. Each preview costs as much as decoding the bytes so far, so two points are an eighth of these
+/// apart, and the work for all of them is at most nine times that for the file.
 struct PreviewPoints {
     private enum State {
         /// The first bytes, which tell the format.

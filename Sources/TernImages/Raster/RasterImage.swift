@@ -73,8 +73,8 @@ public struct RasterImage: Sendable {
             pixels: PixelBuffer(bytes), size: size, format: nil, metadata: Metadata(originalSize: size), scale: scale)
     }
 
-    /// Creates an image of one color, for example a placeholder. A width or height below 1 counts as 1, and one above 16,384
-    /// as 16,384; an image of both takes 1 GiB.
+    /// Creates an image of one color, for example a placeholder. A width or height below 1 counts as 1, and one above
+    /// 16,384 as 16,384; an image of both takes 1 GiB.
     public init(color: ImageColor, size: PixelSize = PixelSize(width: 1, height: 1), scale: Double = 1) {
         let size = PixelSize(
             width: min(max(1, size.width), Self.longestSide), height: min(max(1, size.height), Self.longestSide))

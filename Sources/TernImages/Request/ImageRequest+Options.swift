@@ -1,25 +1,29 @@
 extension ImageRequest {
-    /// The options that few requests change. `Documentation/Reference/ImageOptions.md` lists the corresponding options of SDWebImage.
+    /// The options that few requests change. `Documentation/Reference/ImageOptions.md` lists the corresponding options
+    /// of SDWebImage.
     public struct Options: Sendable, Hashable {
-        /// A Boolean value that indicates whether the pipeline forgets a remembered failure and tries the load again. False
-        /// by default: a failure that would only repeat itself, such as a 404, is returned from memory for 5 minutes
-        /// (`ImagePipeline.Configuration.failureLifetime`; zero remembers none).
+        /// A Boolean value that indicates whether the pipeline forgets a remembered failure and tries the load again.
+        /// False by default: a failure that would only repeat itself, such as a 404, is returned from memory for 5
+        /// minutes (`ImagePipeline.Configuration.failureLifetime`; zero remembers none).
         public var retriesFailed = false
         /// A Boolean value that indicates whether the fetch waits until scrolling has settled
-        /// (`ImagePipeline.setScrolling`). It does not wait if another load of the same bytes does not. False by default.
+        /// (`ImagePipeline.setScrolling`). It does not wait if another load of the same bytes does not. False by
+        /// default.
         public var waitsForScrolling = false
         /// The policy that decides which previews are decoded while the bytes arrive; `.none` by default.
         /// `ImageTask.previews` delivers them.
         ///
-        /// Only bytes from the network give previews. There are none for a load that joins a fetch that began without them,
-        /// for a hook that changes the bytes, and for a registered decoder. On Apple's systems, ImageIO makes them.
+        /// Only bytes from the network give previews. There are none for a load that joins a fetch that began without
+        /// them, for a hook that changes the bytes, and for a registered decoder. On Apple's systems, ImageIO makes
+        /// them.
         public var progressive = ProgressivePolicy.none
         /// The condition for asking the server about a cached image again; `.whenStale` by default.
         public var revalidation = Revalidation.whenStale
-        /// A Boolean value that indicates whether the load continues while the app is in the background. False by default.
+        /// A Boolean value that indicates whether the load continues while the app is in the background. False by
+        /// default.
         ///
-        /// On Apple's platforms that have them, a background task of the system keeps the app running. There is no effect on
-        /// Linux, where nothing stops a process in the background.
+        /// On Apple's platforms that have them, a background task of the system keeps the app running. There is no
+        /// effect on Linux, where nothing stops a process in the background.
         public var continuesInBackground = false
         /// A Boolean value that indicates whether the request sends and stores the session's cookies. False by default.
         ///
@@ -27,20 +31,20 @@ extension ImageRequest {
         /// in the caches. If the store is in memory, later runs of the program do not find the image, unless the
         /// session names a `partition`.
         public var handlesCookies = false
-        /// A Boolean value that indicates whether the request accepts any certificate. False by default; never enable it in
-        /// production.
+        /// A Boolean value that indicates whether the request accepts any certificate. False by default; never enable
+        /// it in production.
         ///
-        /// The request uses a connection of its own, shares no load, and has its own keys in the caches. On Apple's systems
-        /// the load fails with an error of kind `.network`, because URLSession has one trust for a session: give the pipeline
-        /// a session whose `Session.Configuration.trust` accepts the host.
+        /// The request uses a connection of its own, shares no load, and has its own keys in the caches. On Apple's
+        /// systems the load fails with an error of kind `.network`, because URLSession has one trust for a session:
+        /// give the pipeline a session whose `Session.Configuration.trust` accepts the host.
         public var allowsInvalidCertificates = false
-        /// A Boolean value that indicates whether processors are applied to every frame of an animation. False by default:
-        /// the response then has the processed first frame, and the unprocessed frames.
+        /// A Boolean value that indicates whether processors are applied to every frame of an animation. False by
+        /// default: the response then has the processed first frame, and the unprocessed frames.
         public var processesAnimations = false
         /// A Boolean value that indicates whether only the first frame of an animation is decoded. False by default.
         public var decodesFirstFrameOnly = false
-        /// A Boolean value that indicates whether all frames of an animation are decoded before the image is delivered. False
-        /// by default.
+        /// A Boolean value that indicates whether all frames of an animation are decoded before the image is delivered.
+        /// False by default.
         ///
         /// Frames that take more memory together than `limits.memory`, at four bytes a pixel, are decoded on demand, as
         /// without this option.
@@ -51,14 +55,14 @@ extension ImageRequest {
         public var decodedByteLimit: Int?
         /// The limits on the cost of a file. `ImageDecodingOptions.Limits` states the defaults.
         public var limits = ImageDecodingOptions.Limits()
-        /// A Boolean value that indicates whether a truncated file gives its decodable part instead of an error. The result
-        /// is not stored. False by default.
+        /// A Boolean value that indicates whether a truncated file gives its decodable part instead of an error. The
+        /// result is not stored. False by default.
         public var allowsPartial = false
-        /// A Boolean value that indicates whether the response carries the encoded bytes. An image in memory without its
-        /// bytes counts as a miss. False by default.
+        /// A Boolean value that indicates whether the response carries the encoded bytes. An image in memory without
+        /// its bytes counts as a miss. False by default.
         public var includesData = false
-        /// A Boolean value that indicates whether the image is delivered only after the disk cache has stored it. False by
-        /// default: the image is stored at the same time.
+        /// A Boolean value that indicates whether the image is delivered only after the disk cache has stored it. False
+        /// by default: the image is stored at the same time.
         public var waitsForStore = false
         /// The maximum size of the response in bytes; nil, the default, for the limit of the pipeline.
         public var responseByteLimit: Int?
@@ -71,14 +75,14 @@ extension ImageRequest {
     public enum Revalidation: Sendable, Hashable {
         /// Never asks again.
         case never
-        /// Asks again if the cached response is stale (RFC 9111 §4.2). The cached image is delivered at once, and a second
-        /// image only if it has changed.
+        /// Asks again if the cached response is stale (RFC 9111 §4.2). The cached image is delivered at once, and a
+        /// second image only if it has changed.
         case whenStale
         /// Asks again if the cached response is stale, before the image is delivered.
         ///
-        /// An image that the server confirms has the source `.revalidated`. If the server cannot be reached or sends no image,
-        /// the stale image is delivered and `ImageResponse.isStale` is true. This is weaker than `must-revalidate`, which
-        /// forbids the stale response (RFC 9111 §5.2.2.2).
+        /// An image that the server confirms has the source `.revalidated`. If the server cannot be reached or sends no
+        /// image, the stale image is delivered and `ImageResponse.isStale` is true. This is weaker than
+        /// `must-revalidate`, which forbids the stale response (RFC 9111 §5.2.2.2).
         case beforeDelivery
         /// Asks again in every case, and otherwise works like `whenStale`.
         case always

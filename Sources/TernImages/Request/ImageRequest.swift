@@ -104,8 +104,8 @@ extension ImageRequest {
         /// The scale in the name of the file, such as 2 for `photo@2x.png`; else 1.
         var nameScale: Double { storage.nameScale }
 
-        /// The sources of the URLs that were used last: views ask for the same URLs again and again, and checking a URL costs
-        /// several times as much as finding it here.
+        /// The sources of the URLs that were used last: views ask for the same URLs again and again, and checking a URL
+        /// costs several times as much as finding it here.
         private static let recent: MemoryCache<String, Source> = MemoryCache(countLimit: 1_024)
 
         /// Creates the source of a URL: a GET request for http and https, a file for file URLs. Any other URL, and nil,
@@ -155,8 +155,8 @@ extension ImageRequest {
 
         /// Returns a source that reads a file, off the caller.
         ///
-        /// A pipe is read until its writers have closed it. While no bytes arrive, the load occupies one of the threads of
-        /// `ImagePipeline.Configuration.executor`; cancel it if the writer may never come.
+        /// A pipe is read until its writers have closed it. While no bytes arrive, the load occupies one of the threads
+        /// of `ImagePipeline.Configuration.executor`; cancel it if the writer may never come.
         public static func file(_ url: URL) -> Source {
             let path = url.path(percentEncoded: false)
             return Source(content: .file(path), key: SourceKey(text: "file:\(path)"))

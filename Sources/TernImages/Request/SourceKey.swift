@@ -17,17 +17,17 @@ struct SourceKey: Sendable, Hashable {
     private let nameHash: Int
     /// The name of the partition; empty for the common partition.
     let partition: String
-    /// A Boolean value that indicates whether the key is valid only in this process, and not for the disk.
+    /// Whether the key is valid only in this process, and not for the disk.
     let isPrivate: Bool
 
     /// The key as one printable line. No name begins like a partition.
     var text: String { partition.isEmpty ? name : "partition:\(partition) \(name)" }
 
-    /// A Boolean value that indicates whether it is a file of this machine, which can change without a sign.
+    /// Whether it is a file of this machine, which can change without a sign.
     var isFile: Bool { name.hasPrefix("file:") }
 
-    /// A Boolean value that indicates whether the caller chose the name and it has a blank, so that its end in a key cannot be told
-    /// from the fields behind it.
+    /// Whether the caller chose the name and it has a blank, so that its end in a key cannot be told from the fields
+    /// behind it.
     var hasNameWithBlank: Bool {
         ["key:", "data:", "file:"].contains { name.hasPrefix($0) } && name.utf8.contains(UInt8(ascii: " "))
     }

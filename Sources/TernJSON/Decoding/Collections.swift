@@ -30,8 +30,8 @@ extension Array: ArrayDecoding where Element: Decodable {
     static func elements(at index: Int, of core: DecodingCore) throws -> [Element] {
         let token = core.token(index)
         guard token.kind == .array else { throw core.mismatch([Any].self, at: index) }
-        // An empty array that is made in place writes its size to memory that all of them share, which the thread sanitizer
-        // reports.
+        // An empty array that is made in place writes its size to memory that all of them share, which the thread
+        // sanitizer reports.
         if token.count == 0 { return [] }
         // Bit casts, because a check of the whole type would look up its metadata each time.
         if Element.self == Double.self {

@@ -48,8 +48,7 @@ extension DecodingCore {
         }
     }
 
-    /// - Parameter isInside: A Boolean value that indicates whether the members of the place are shown, and not those
-    ///   around it.
+    /// - Parameter isInside: Whether the members of the place are shown, and not those around it.
     private func located(_ context: DecodingError.Context, isInside: Bool = false) -> DecodingError.Context {
         // An error of a type's own has no mark: the path leads to its place.
         if context.underlyingError != nil && !(context.underlyingError is Mark) { return context }

@@ -12,7 +12,7 @@ final class DecodingSettings: Sendable {
     static let initial = DecodingSettings(Values())
 
     let values: Values
-    /// A Boolean value that indicates whether keys in the text differ from those of the types.
+    /// Whether keys in the text differ from those of the types.
     let convertsKeys: Bool
 
     private init(_ values: Values) {

@@ -14,9 +14,9 @@ struct DecodingStorage {
     let empty: UnsafePointer<UInt8>
     /// The copy of the bytes, if a container outlived the decoding.
     var copy: UnsafeMutablePointer<UInt8>?
-    /// A Boolean value that indicates whether the decoding is over and a container lives on.
+    /// Whether the decoding is over and a container lives on.
     var isDetached = false
-    /// A Boolean value that indicates whether ``DecodingPark`` keeps the state alive.
+    /// Whether ``DecodingPark`` keeps the state alive.
     var isParked = false
 
     var settings = DecodingSettings.initial

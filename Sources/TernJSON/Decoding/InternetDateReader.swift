@@ -3,8 +3,8 @@ enum InternetDateReader {
     /// Returns the seconds since the beginning of 2001 in UTC; nil for a text that is no date and time.
     ///
     /// Accepts fractions of a second of any length, offsets as `Z`, `+hh:mm` and `+hhmm`, and a leap second, which
-    /// counts as the first second of the next minute. Before 15 October 1582, dates are those of the Julian calendar, as
-    /// for Foundation and ``TernJSONEncoder``.
+    /// counts as the first second of the next minute. Before 15 October 1582, dates are those of the Julian calendar,
+    /// as for Foundation and ``TernJSONEncoder``.
     static func secondsSince2001(_ text: Span<UInt8>) -> Double? {
         guard text.count >= 20, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
             text[10] | 0x20 == UInt8(ascii: "t"), text[13] == UInt8(ascii: ":"), text[16] == UInt8(ascii: ":")

@@ -2,7 +2,7 @@
 extension UnsafeMutablePointer where Pointee == KeyedState {
     /// Returns the index of a key's value; -1 if there is none.
     ///
-    /// - Parameter advances: A Boolean value that indicates whether the search for the next key begins after this one.
+    /// - Parameter advances: Whether the search for the next key begins after this one.
     @unsafe @inline(__always)
     func find<Key: CodingKey>(_ key: Key, advances: Bool) -> Int {
         if unsafe pointee.mode == .name { return unsafe find(name: key.stringValue, advances: advances) }
@@ -124,9 +124,8 @@ extension DecodingCore {
     /// A table holds a mark for the hash of each key. Only keys with the same mark are compared. False for an object
     /// with escaped or with many keys, which get an index.
     ///
-    /// - Parameter converted: A Boolean value that indicates whether they are different in their letters, so that they
-    ///   also are after the conversion from snake case. Then keys beyond ASCII get an index, too: words of other letters
-    ///   can change their length.
+    /// - Parameter converted: Whether they are different in their letters, so that they also are after the conversion
+    ///   from snake case. Then keys beyond ASCII get an index, too: words of other letters can change their length.
     func keysAreDifferent(in object: Int, converted: Bool) -> Bool {
         let token = token(object)
         if token.count > Self.largestSearch { return false }

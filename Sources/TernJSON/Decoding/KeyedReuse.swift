@@ -78,7 +78,7 @@ struct KeyTypeSlot {
         return nil
     }
 
-    /// A Boolean value that indicates whether no container is in use.
+    /// Whether no container is in use.
     func containersAreFree() -> Bool {
         for index in 0..<containers.count {
             if unsafe !isKnownUniquelyReferenced(&containers.elements[index].box) { return false }
@@ -220,7 +220,7 @@ extension DecodingCore {
         unsafe state.pointee.cursor = state.pointee.end
     }
 
-    /// A Boolean value that indicates whether no container is in use.
+    /// Whether no container is in use.
     var containersAreFree: Bool {
         var areFree = true
         visitUsedKeyTypes { if !$0.containersAreFree() { areFree = false } }

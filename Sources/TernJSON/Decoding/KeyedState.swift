@@ -67,7 +67,7 @@ struct KeyTable {
 struct KeyedState {
     let core: DecodingCore
     let table: UnsafeMutablePointer<KeyTable>
-    /// A Boolean value that indicates whether keys are of at most one byte, so that the table has them.
+    /// Whether keys are of at most one byte, so that the table has them.
     let keysAreBytes: Bool
     var mode: Mode
     var object = 0

@@ -177,8 +177,8 @@ extension DecodingCore {
         1e21, 1e22,
     ]
 
-    /// Returns the bits of a usual number without its sign; nil for a number of many digits or beyond the format, and for other
-    /// values.
+    /// Returns the bits of a usual number without its sign; nil for a number of many digits or beyond the format, and
+    /// for other values.
     private func magnitude(of token: Token, in format: FloatFormat) -> UInt64? {
         guard token.kind == .integer || token.kind == .decimal else { return nil }
         let power = token.kind == .decimal ? Int(token.exponent) : 0

@@ -1,7 +1,7 @@
 /// The place of a decoding error in a JSON text.
 ///
-/// The errors that ``TernJSONDecoder/decode(_:from:)-(_,Data)`` throws have it as the underlying error of their context.
-/// An error that an `init(from:)` catches has no place yet.
+/// The errors that ``TernJSONDecoder/decode(_:from:)-(_,Data)`` throws have it as the underlying error of their
+/// context. An error that an `init(from:)` catches has no place yet.
 ///
 /// ```swift
 /// do {

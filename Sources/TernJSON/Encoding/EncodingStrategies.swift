@@ -29,11 +29,11 @@ extension TernJSONEncoder {
         case secondsSince1970
         /// The number of milliseconds since the start of 1970, with fractions.
         case millisecondsSince1970
-        /// A text such as `2026-11-28T22:47:04Z` (RFC 3339). Fractions of a second are dropped. A date outside of the years 1 to
-        /// 9999 is an error.
+        /// A text such as `2026-11-28T22:47:04Z` (RFC 3339). Fractions of a second are dropped. A date outside of the
+        /// years 1 to 9999 is an error.
         case iso8601
-        /// A text such as `2026-11-28T22:47:04.125Z` (RFC 3339), rounded to milliseconds. A date outside of the years 1 to 9999 is
-        /// an error.
+        /// A text such as `2026-11-28T22:47:04.125Z` (RFC 3339), rounded to milliseconds. A date outside of the years 1
+        /// to 9999 is an error.
         case iso8601WithFractionalSeconds
         #if canImport(Darwin)
         /// The text of a formatter. Apple's systems only.

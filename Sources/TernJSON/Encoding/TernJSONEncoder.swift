@@ -10,13 +10,15 @@ public import Foundation
 /// let body = try TernJSONEncoder().encode(user)
 /// ```
 ///
-/// The settings have the names and the meaning of those of Foundation's `JSONEncoder`, and the text is the same, except for the
-/// order of the names of an object: without ``OutputFormatting/sortedKeys`` they are in the order in which they were written.
+/// The settings have the names and the meaning of those of Foundation's `JSONEncoder`, and the text is the same, except
+/// for the order of the names of an object: without ``OutputFormatting/sortedKeys`` they are in the order in which they
+/// were written.
 ///
 /// - If a name is written twice in an object, the last value counts. It is at the place of the first one.
-/// - Numbers are written in the shortest form that reads back as the same value. A `Float16` is written by its own precision.
-/// - Arrays and objects can nest 512 levels deep. Values that encode each other without an end are an error, at 512 calls of
-///   `encode(to:)` within each other or 320 KiB of stack (about 100 calls in a debug build).
+/// - Numbers are written in the shortest form that reads back as the same value. A `Float16` is written by its own
+///   precision.
+/// - Arrays and objects can nest 512 levels deep. Values that encode each other without an end are an error, at 512
+///   calls of `encode(to:)` within each other or 320 KiB of stack (about 100 calls in a debug build).
 /// - A type may use its containers in any order, keep them, and ask for the same one several times. A misuse for which
 ///   Foundation stops the process, such as two values at one place, is an `EncodingError`.
 /// - A long encoding looks every 64 KiB whether the current task is cancelled, and throws `CancellationError`.
@@ -29,10 +31,11 @@ public struct TernJSONEncoder: Sendable {
     public var dateEncodingStrategy = DateEncodingStrategy.deferredToDate
     /// How `Data` is written. ``DataEncodingStrategy/base64`` by default.
     public var dataEncodingStrategy = DataEncodingStrategy.base64
-    /// How the names of an object are written. ``KeyEncodingStrategy/useDefaultKeys`` by default. The keys of a dictionary are
-    /// written as they are.
+    /// How the names of an object are written. ``KeyEncodingStrategy/useDefaultKeys`` by default. The keys of a
+    /// dictionary are written as they are.
     public var keyEncodingStrategy = KeyEncodingStrategy.useDefaultKeys
-    /// How infinity and NaN are written, which JSON does not have. ``NonConformingFloatEncodingStrategy/throw`` by default.
+    /// How infinity and NaN are written, which JSON does not have. ``NonConformingFloatEncodingStrategy/throw`` by
+    /// default.
     public var nonConformingFloatEncodingStrategy = NonConformingFloatEncodingStrategy.throw
     /// Values that `encode(to:)` can read from its encoder. Empty by default.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
@@ -40,7 +43,7 @@ public struct TernJSONEncoder: Sendable {
     /// Creates an encoder with the default settings.
     public init() {}
 
-    /// A Boolean value that indicates whether all settings except for the layout are the default ones.
+    /// Whether all settings except for the layout are the default ones.
     var hasDefaultStrategies: Bool {
         guard case .deferredToDate = dateEncodingStrategy, case .base64 = dataEncodingStrategy,
             case .useDefaultKeys = keyEncodingStrategy, case .throw = nonConformingFloatEncodingStrategy
@@ -50,9 +53,9 @@ public struct TernJSONEncoder: Sendable {
 
     /// Encodes a value to JSON in UTF-8.
     ///
-    /// - Throws: `EncodingError.invalidValue` for a number that JSON cannot hold, for a value that encodes nothing, for arrays and
-    ///   objects that nest too deep, and for misuse of an encoder; `CancellationError` if the current task is cancelled; the
-    ///   errors of the value's `encode(to:)`.
+    /// - Throws: `EncodingError.invalidValue` for a number that JSON cannot hold, for a value that encodes nothing, for
+    ///   arrays and objects that nest too deep, and for misuse of an encoder; `CancellationError` if the current task
+    ///   is cancelled; the errors of the value's `encode(to:)`.
     public func encode<Value: Encodable>(_ value: Value) throws -> Data {
         unsafe try withText(of: value) { text in
             guard let start = text.baseAddress else { return Data() }

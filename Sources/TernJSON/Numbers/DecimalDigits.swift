@@ -11,7 +11,7 @@ struct DecimalDigits {
     var digits: [UInt8] = []
     /// The power of ten of the last digit.
     var exponent = 0
-    /// A Boolean value that indicates whether digits other than zero were left out.
+    /// Whether digits other than zero were left out.
     var isTruncated = false
 
     /// Reads a number that obeys the grammar of RFC 8259 §6.

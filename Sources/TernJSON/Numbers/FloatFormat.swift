@@ -69,7 +69,7 @@ struct FloatFormat {
     ///
     /// - Parameters:
     ///   - top: 64 bits, the highest of which is set.
-    ///   - isInexact: A Boolean value that indicates whether the exact value is above, by less than the last bit.
+    ///   - isInexact: Whether the exact value is above, by less than the last bit.
     func bits(top: UInt64, exponent: Int, isInexact: Bool) -> UInt64 {
         let biased = exponent + 63 + exponentBias
         if biased >= infiniteExponent { return infinity }

@@ -71,7 +71,8 @@ enum NumberText {
         return unsafe sign &+ write(ShortestDecimal(value), isLarge: isLarge, to: place + sign)
     }
 
-    /// Writes a number in the form of Swift's `description`, without `.0`: `0.0001`, `1e-05`, `9007199254740992`, `1e+16`.
+    /// Writes a number in the form of Swift's `description`, without `.0`: `0.0001`, `1e-05`, `9007199254740992`,
+    /// `1e+16`.
     private static func write(
         _ number: ShortestDecimal, isLarge: Bool, to place: UnsafeMutablePointer<UInt8>
     ) -> Int {

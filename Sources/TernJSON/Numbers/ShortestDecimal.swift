@@ -1,8 +1,8 @@
 /// The shortest decimal number that reads back as a given floating-point number, and of those the closest one.
 ///
-/// The algorithm is Schubfach (Raffaele Giulietti, "The Schubfach way to render doubles", 2020): the bounds of the numbers that
-/// round to the value are multiplied by one power of ten, rounded to odd, and compared as integers. It has no loop and no
-/// case that needs longer numbers.
+/// The algorithm is Schubfach (Raffaele Giulietti, "The Schubfach way to render doubles", 2020): the bounds of the
+/// numbers that round to the value are multiplied by one power of ten, rounded to odd, and compared as integers. It has
+/// no loop and no case that needs longer numbers.
 struct ShortestDecimal: Equatable {
     /// The digits as a whole number, without zeros at the end. At most 17 digits.
     var digits: UInt64
@@ -85,7 +85,8 @@ struct ShortestDecimal: Equatable {
             upper = scaled(4 &* significand &+ 2) &- excluded
         }
 
-        /// Returns the number with one digit less if the interval has exactly one, else the closer one of its two neighbours.
+        /// Returns the number with one digit less if the interval has exactly one, else the closer one of its two
+        /// neighbours.
         @inline(__always)
         func shortest(exponent: Int) -> (digits: UInt64, exponent: Int) {
             let floor = value &>> 2
@@ -123,8 +124,9 @@ struct ShortestDecimal: Equatable {
         return Double(count) / 1_000 == value ? UInt64(truncatingIfNeeded: count) : nil
     }
 
-    /// Returns floor(log10(2^power)), for 3/4 of that power if the value below is closer, and the shift that brings the product to
-    /// the same place for each power. The multipliers are log10(2), log10(4/3) and log2(10) in fixed point, exact in this range.
+    /// Returns floor(log10(2^power)), for 3/4 of that power if the value below is closer, and the shift that brings the
+    /// product to the same place for each power. The multipliers are log10(2), log10(4/3) and log2(10) in fixed point,
+    /// exact in this range.
     @inline(__always)
     private static func scale(power: Int, isCloserBelow: Bool) -> (exponent: Int, shift: UInt64) {
         let exponent = (power &* 1_262_611 &- (isCloserBelow ? 524_031 : 0)) >> 22

@@ -35,9 +35,9 @@ enum ByteWords {
         return ((slashes &- ones) & ~slashes & highBits).trailingZeroBitCount &>> 3
     }
 
-    /// Returns the number of bytes at the beginning that are well-formed UTF-8 of a usual kind: eight characters of one byte,
-    /// two of two bytes, or two of three bytes whose second byte is not limited. 0 for all others, which are to be checked
-    /// byte by byte.
+    /// Returns the number of bytes at the beginning that are well-formed UTF-8 of a usual kind: eight characters of one
+    /// byte, two of two bytes, or two of three bytes whose second byte is not limited. 0 for all others, which are to
+    /// be checked byte by byte.
     @inline(__always)
     static func lengthOfUsualCharacters(_ word: UInt64) -> Int {
         if word & highBits == 0 { return 8 }

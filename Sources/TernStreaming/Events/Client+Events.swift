@@ -1,14 +1,15 @@
 public import Tern
 
 extension Client {
-    /// Sends a request and returns the server-sent events of its response. The request is sent when the first event is asked
-    /// for.
+    /// Sends a request and returns the server-sent events of its response. The request is sent when the first event is
+    /// asked for.
     ///
     /// - Parameters:
     ///   - path: The path, resolved against the base URL, or an absolute URL.
     ///   - method: The method. GET by default. The rules in `options` say which methods' requests are sent again.
     ///   - query: The items of the query.
-    ///   - headers: The header fields. `Accept: text/event-stream` and `Cache-Control: no-cache` are added if they are missing.
+    ///   - headers: The header fields. `Accept: text/event-stream` and `Cache-Control: no-cache` are added if they are
+    ///     missing.
     ///   - body: The body. None by default.
     ///   - options: The time limits, the limits on sizes, and the rules for connecting again.
     ///   - configure: Changes the request before it is sent.
@@ -32,8 +33,8 @@ extension Client {
 }
 
 extension Session {
-    /// Sends a request and returns the server-sent events of its response. The request is sent when the first event is asked
-    /// for.
+    /// Sends a request and returns the server-sent events of its response. The request is sent when the first event is
+    /// asked for.
     public nonisolated func events(
         for request: Request, options: EventStreamOptions = EventStreamOptions()
     ) -> ServerSentEvents {

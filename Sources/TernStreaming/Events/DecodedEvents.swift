@@ -17,8 +17,8 @@ extension ServerSentEvents {
     ///
     /// - Parameters:
     ///   - type: The type of the values.
-    ///   - data: The data of the event that ends the stream, as in ``until(_:)``. nil, the default, names no event, and keeps
-    ///     that of an earlier ``until(_:)`` or ``through(_:)``.
+    ///   - data: The data of the event that ends the stream, as in ``until(_:)``. nil, the default, names no event, and
+    ///     keeps that of an earlier ``until(_:)`` or ``through(_:)``.
     public func decode<Value: Decodable & Sendable>(
         _ type: Value.Type, until data: String? = nil
     ) -> DecodedEvents<Value> {
@@ -28,8 +28,9 @@ extension ServerSentEvents {
 
 /// The decoded values of an event stream.
 ///
-/// The events of each chunk are decoded together. An event that cannot be decoded ends the sequence with an error of kind
-/// `.decoding`, after the values before it. It does not end the stream, whose next reader continues after the chunk.
+/// The events of each chunk are decoded together. An event that cannot be decoded ends the sequence with an error of
+/// kind `.decoding`, after the values before it. It does not end the stream, whose next reader continues after the
+/// chunk.
 public struct DecodedEvents<Value: Decodable & Sendable>: AsyncSequence, Sendable {
     /// A decoded value.
     public typealias Element = Value
@@ -76,7 +77,7 @@ struct DecodedBatch<Value: Decodable & Sendable>: Sendable {
     private var values: [Value] = []
     private var index = 0
     private var failure: NetworkError?
-    /// A Boolean value that indicates whether the error was thrown. Nothing follows it.
+    /// Whether the error was thrown. Nothing follows it.
     private(set) var hasFailed = false
 
     init() {}
@@ -99,7 +100,7 @@ struct DecodedBatch<Value: Decodable & Sendable>: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether all values were returned. An error can follow.
+    /// Whether all values were returned. An error can follow.
     var isEmpty: Bool { index == values.count }
 
     /// Returns the next value; nil if all were returned.

@@ -4,10 +4,11 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// Parses the bytes of an event stream (WHATWG HTML standard §9.2.6), independent of the boundaries of its chunks. Pure.
+/// Parses the bytes of an event stream (WHATWG HTML standard §9.2.6), independent of the boundaries of its chunks.
+/// Pure.
 ///
-/// Bytes that are not UTF-8 become U+FFFD. An event whose empty line has not arrived is dropped with the parser. Works in
-/// linear time, and holds at most one line and the data of one event.
+/// Bytes that are not UTF-8 become U+FFFD. An event whose empty line has not arrived is dropped with the parser. Works
+/// in linear time, and holds at most one line and the data of one event.
 package struct EventParser {
     /// The reason why a stream cannot be read further.
     package enum Failure: Error, Hashable {
@@ -22,7 +23,7 @@ package struct EventParser {
     /// The reconnection time that the server asked for last; nil if it asked for none.
     package private(set) var retry: Duration?
 
-    /// A Boolean value that indicates whether a complete block had an `id` field, with data or without.
+    /// Whether a complete block had an `id` field, with data or without.
     package private(set) var hasCompletedID = false
 
     private let maximumLineSize: Int
@@ -30,14 +31,14 @@ package struct EventParser {
     /// The start of a line whose end has not arrived.
     private var partialLine: [UInt8] = []
     private var data: [UInt8] = []
-    /// A Boolean value that indicates whether the event has a `data` field. Its data can be empty nevertheless.
+    /// Whether the event has a `data` field. Its data can be empty nevertheless.
     private var hasData = false
     private var type = ""
     /// The ID of the last `id` field. It counts once its block is complete.
     private var id: String
-    /// A Boolean value that indicates whether the block has an `id` field.
+    /// Whether the block has an `id` field.
     private var hasID = false
-    /// A Boolean value that indicates whether a line feed that comes first belongs to a carriage return before it.
+    /// Whether a line feed that comes first belongs to a carriage return before it.
     private var skipsLineFeed = false
     private var isFirstLine = true
     private var failure: Failure?
@@ -156,8 +157,8 @@ package struct EventParser {
         }
     }
 
-    /// Returns the value of a line with this field: empty without a colon, and without one space after the colon. Returns
-    /// nil for a line with another field.
+    /// Returns the value of a line with this field: empty without a colon, and without one space after the colon.
+    /// Returns nil for a line with another field.
     private static func value(
         of name: StaticString, in line: UnsafeBufferPointer<UInt8>
     ) -> UnsafeBufferPointer<UInt8>? {

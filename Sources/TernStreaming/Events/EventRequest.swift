@@ -14,8 +14,8 @@ struct StreamTime: Sendable {
 }
 
 extension Request {
-    /// Returns the request of an event stream: never cached or repeated by others, without limits on the whole response,
-    /// and for a response of the type `text/event-stream`.
+    /// Returns the request of an event stream: never cached or repeated by others, without limits on the whole
+    /// response, and for a response of the type `text/event-stream`.
     func forEvents(defaults: Session.Configuration) -> Request {
         var request = self
         if !request.headers.contains("Accept") { request.headers["Accept"] = "text/event-stream" }

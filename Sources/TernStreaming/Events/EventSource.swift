@@ -7,8 +7,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Owns the connections of an event stream, one after the other. The reader of the events drives it: nothing is read, and
-/// no connection is made, unless the reader asks for events.
+/// Owns the connections of an event stream, one after the other. The reader of the events drives it: nothing is read,
+/// and no connection is made, unless the reader asks for events.
 actor EventSource {
     /// A connection whose response was accepted.
     private struct Connection {
@@ -88,11 +88,10 @@ actor EventSource {
 
     // MARK: The reader
 
-    /// Returns the next events, at least one; nil at the end. Connects again as often as the rules allow. Cancelling the
-    /// calling task ends the stream.
+    /// Returns the next events, at least one; nil at the end. Connects again as often as the rules allow. Cancelling
+    /// the calling task ends the stream.
     ///
-    /// - Parameter expectsLastEvent: A Boolean value that indicates whether the end of the stream before a certain event is
-    ///   an error.
+    /// - Parameter expectsLastEvent: Whether the end of the stream before a certain event is an error.
     func nextEvents(expectsLastEvent: Bool) async throws(NetworkError) -> [ServerSentEvent]? {
         guard !isReading else {
             throw NetworkError(.unsupported, reason: "an event stream has one reader at a time")
@@ -323,8 +322,8 @@ actor EventSource {
         watchCount += 1
         let number = watchCount
         watch = Watch(number: number, limit: limit, kind: kind)
-        // Owned by this actor, which cancels it at the end of the phase. Between its looks at the time it holds no reference,
-        // so that a released stream ends.
+        // Owned by this actor, which cancels it at the end of the phase. Between its looks at the time it holds no
+        // reference, so that a released stream ends.
         watchTask = Task { [weak self, time] in
             var rest = limit
             while true {

@@ -15,8 +15,8 @@ public enum EventStreamState: Sendable {
     case waitingForConnection
     /// The server's response was accepted. Events can arrive.
     case open
-    /// The connection has ended, and the next attempt follows at `until`; nil while the machine has no network, whose return
-    /// starts the attempt. `after` is the failure of the connection; nil if the server ended it.
+    /// The connection has ended, and the next attempt follows at `until`; nil while the machine has no network, whose
+    /// return starts the attempt. `after` is the failure of the connection; nil if the server ended it.
     case waiting(until: Date?, after: NetworkError?)
     /// The stream has ended. This state is the last one.
     case closed(EventStreamEnd)

@@ -21,16 +21,16 @@ struct ReconnectionState {
     }
 
     private let rules: EventReconnection
-    /// A Boolean value that indicates whether the request can be sent again after events.
+    /// Whether the request can be sent again after events.
     private let isRepeatable: Bool
-    /// A Boolean value that indicates whether the request can be sent again as long as no event has arrived.
+    /// Whether the request can be sent again as long as no event has arrived.
     private let isRepeatableBeforeFirstEvent: Bool
     private var hasHadNoEvent = true
     private var serverDelay: Duration?
     /// The number of connections and attempts in a row that brought no event.
     private var failures = 0
     private var hasEvents = false
-    /// A Boolean value that indicates whether the connection brought an ID.
+    /// Whether the connection brought an ID.
     private var hasID = false
 
     /// The shortest delay, so that a server with `retry: 0` cannot cause a busy loop.
@@ -40,8 +40,8 @@ struct ReconnectionState {
     private static let connectKinds: Set<NetworkError.Kind> = [
         .dns, .connectionFailed, .connectTimedOut, .proxy,
     ]
-    /// The failures after which another attempt can succeed. A transfer that was damaged on its way, such as in its chunks or its
-    /// compression, is a network error by the standard, like one that was cut.
+    /// The failures after which another attempt can succeed. A transfer that was damaged on its way, such as in its
+    /// chunks or its compression, is a network error by the standard, like one that was cut.
     private static let kinds: Set<NetworkError.Kind> = [
         .dns, .connectionRefused, .connectionFailed, .queueTimedOut, .connectTimedOut, .idleTimedOut, .totalTimedOut,
         .connectionLost, .truncatedBody, .malformedResponse, .firstByteTimedOut, .silenceTimedOut,
@@ -59,8 +59,8 @@ struct ReconnectionState {
         hasHadNoEvent = false
     }
 
-    /// Records that an ID has arrived, with an event or without. Servers that are polled send it alone when there is nothing new, so
-    /// that the next request continues from there.
+    /// Records that an ID has arrived, with an event or without. Servers that are polled send it alone when there is
+    /// nothing new, so that the next request continues from there.
     mutating func receiveID() { hasID = true }
 
     /// Records the reconnection time of the server.
@@ -81,8 +81,8 @@ struct ReconnectionState {
             if !hasNetwork, end.openTime == nil, Self.connectKinds.contains(failure.kind) { return .connectWithNetwork }
             guard isTemporary(failure) else { return .end(.failed(failure)) }
         }
-        // For a request that asks for an answer, an open connection and an ID are no progress: a server that accepts it and loses the
-        // connection each time would do its work without end.
+        // For a request that asks for an answer, an open connection and an ID are no progress: a server that accepts it
+        // and loses the connection each time would do its work without end.
         let hasLasted = isRepeatable && end.openTime.map { $0 >= rules.maximumDelay } ?? false
         let hasLived = isRepeatable && hasID
         if hasEvents || hasLasted || hasLived {

@@ -6,8 +6,8 @@ public struct ServerSentEvent: Sendable, Hashable {
     /// The data: the lines of the fields `data`, joined by U+000A.
     public var data: String
 
-    /// The last event ID: the last field `id` that the server sent up to this event, in this or in an earlier event; empty
-    /// without one. A reconnection sends it as `Last-Event-ID`.
+    /// The last event ID: the last field `id` that the server sent up to this event, in this or in an earlier event;
+    /// empty without one. A reconnection sends it as `Last-Event-ID`.
     public var id: String
 
     /// Creates an event.

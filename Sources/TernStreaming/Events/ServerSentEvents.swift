@@ -10,15 +10,16 @@ import TernConcurrency
 /// ```
 ///
 /// The request is sent when the first event is asked for. The socket waits while events are unread. After the end of a
-/// connection, a GET request is sent again as ``EventReconnection`` says, with the last event ID; requests with other methods
-/// are not, unless `EventReconnection.methods` contains theirs, or `methodsBeforeFirstEvent` does and no event has arrived.
+/// connection, a GET request is sent again as ``EventReconnection`` says, with the last event ID; requests with other
+/// methods are not, unless `EventReconnection.methods` contains theirs, or `methodsBeforeFirstEvent` does and no event
+/// has arrived.
 ///
-/// The limits `Timeouts.idle` and `Timeouts.total` do not apply; ``EventStreamOptions`` has limits of its own. The responses
-/// are never stored in a cache, and `RetryInterceptor` does not send the request again.
+/// The limits `Timeouts.idle` and `Timeouts.total` do not apply; ``EventStreamOptions`` has limits of its own. The
+/// responses are never stored in a cache, and `RetryInterceptor` does not send the request again.
 ///
-/// The stream ends with ``close()``, with the cancellation of the task that reads, and when the stream and its readers are
-/// released. A response with a status other than 200 and 204, or of another type than `text/event-stream`, is an error that
-/// contains the start of the body.
+/// The stream ends with ``close()``, with the cancellation of the task that reads, and when the stream and its readers
+/// are released. A response with a status other than 200 and 204, or of another type than `text/event-stream`, is an
+/// error that contains the start of the body.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
@@ -48,8 +49,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// Ends the stream and its connection. A reader that waits receives the end. Closing again has no effect.
     public func close() async { await source.close() }
 
-    /// Returns the same stream, which ends at the first event with this data. That event is not delivered. The end of the
-    /// stream before it is an error of kind `.lastEventMissing`.
+    /// Returns the same stream, which ends at the first event with this data. That event is not delivered. The end of
+    /// the stream before it is an error of kind `.lastEventMissing`.
     ///
     /// ```swift
     /// for try await event in client.events("chat", method: .post, body: .json(prompt)).until("[DONE]") { … }
@@ -60,8 +61,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         return events
     }
 
-    /// Returns the same stream, which ends after the first event that satisfies a condition. That event is delivered. The end
-    /// of the stream before it is an error of kind `.lastEventMissing`.
+    /// Returns the same stream, which ends after the first event that satisfies a condition. That event is delivered.
+    /// The end of the stream before it is an error of kind `.lastEventMissing`.
     ///
     /// ```swift
     /// for try await event in client.events("messages").through({ $0.type == "message_stop" }) { … }

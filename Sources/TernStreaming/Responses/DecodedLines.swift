@@ -7,16 +7,17 @@ import Foundation
 #endif
 
 extension ResponseStream {
-    /// Returns the values of a body with one JSON value on each line (JSON lines, `application/x-ndjson`), decoded by the
-    /// session's decoder, off the caller's actor.
+    /// Returns the values of a body with one JSON value on each line (JSON lines, `application/x-ndjson`), decoded by
+    /// the session's decoder, off the caller's actor.
     ///
     /// ```swift
     /// for try await row in client.stream("export").decodeLines(Row.self) { insert(row) }
     /// ```
     ///
-    /// Lines end in LF or CRLF, the last one also without. Empty lines are skipped. A line of more than `maximumBodySize` bytes
-    /// (128 MiB by default) ends the transfer with an error of kind `.tooLarge`, and one that cannot be decoded with an error
-    /// of kind `.decoding`, after the values before it. Both name the line. One reader reads the body, to its end.
+    /// Lines end in LF or CRLF, the last one also without. Empty lines are skipped. A line of more than
+    /// `maximumBodySize` bytes (128 MiB by default) ends the transfer with an error of kind `.tooLarge`, and one that
+    /// cannot be decoded with an error of kind `.decoding`, after the values before it. Both name the line. One reader
+    /// reads the body, to its end.
     public func decodeLines<Value: Decodable & Sendable>(_ type: Value.Type) -> DecodedLines<Value> {
         DecodedLines(stream: self)
     }

@@ -8,8 +8,8 @@ package import Foundation
 
 /// Splits a multipart body into its parts (RFC 2046 §5.1.1), independent of the boundaries of its chunks. Pure.
 ///
-/// The preamble before the first delimiter, of at most 64 KiB, and the epilogue after the last are ignored. Lines can end in LF alone,
-/// as those of some cameras do. Holds at most one part.
+/// The preamble before the first delimiter, of at most 64 KiB, and the epilogue after the last are ignored. Lines can
+/// end in LF alone, as those of some cameras do. Holds at most one part.
 ///
 /// Cameras and gateways disagree with their own `boundary`. The first delimiter of the body shows the form of all:
 ///
@@ -19,7 +19,8 @@ package import Foundation
 /// | `--b` | `----b` (RFC 2046) and `--b`, which is the most frequent error, and the forms above |
 /// | `'b'`, `"\"b\""` | `--'b'` or `--"b"` (RFC 2046), and the forms above |
 ///
-/// A body can begin with the fields of its first part, in place of a delimiter, if the first of them is a `Content-…` field.
+/// A body can begin with the fields of its first part, in place of a delimiter, if the first of them is a `Content-…`
+/// field.
 package struct MultipartParser {
     /// The reason why a body cannot be read further.
     package enum Failure: Error, Hashable {
@@ -29,8 +30,8 @@ package struct MultipartParser {
         case malformedFields
         /// The body ended before its last delimiter.
         case truncated
-        /// The body, or its first 64 KiB, has no delimiter. With the delimiter of RFC 2046, and the start of the first line that is
-        /// not empty, in printable characters of ASCII.
+        /// The body, or its first 64 KiB, has no delimiter. With the delimiter of RFC 2046, and the start of the first
+        /// line that is not empty, in printable characters of ASCII.
         case noDelimiter(expected: String, found: String)
     }
 
@@ -90,8 +91,8 @@ package struct MultipartParser {
         limit = min(maximumPartSize, .max / 2)
     }
 
-    /// Returns the boundary of a content type: of one to 70 characters (RFC 2046 §5.1.1). Returns nil for a type that is not
-    /// multipart, or without a boundary.
+    /// Returns the boundary of a content type: of one to 70 characters (RFC 2046 §5.1.1). Returns nil for a type that
+    /// is not multipart, or without a boundary.
     package static func boundary(ofContentType value: String) -> String? {
         guard let type = MediaType(value), type.type == "multipart",
             let boundary = type.parameters.first(where: { $0.name == "boundary" })?.value,

@@ -7,21 +7,22 @@ public import Foundation
 #endif
 
 extension ResponseStream {
-    /// The parts of a multipart body (RFC 2046 §5.1), such as `multipart/mixed` and `multipart/x-mixed-replace`, each as soon
-    /// as the delimiter after it has arrived.
+    /// The parts of a multipart body (RFC 2046 §5.1), such as `multipart/mixed` and `multipart/x-mixed-replace`, each
+    /// as soon as the delimiter after it has arrived.
     ///
     /// ```swift
     /// for try await part in client.stream("camera").parts { show(part.body) }
     /// ```
     ///
-    /// A part is collected in memory. A part of more than `maximumBodySize` bytes (128 MiB by default) ends the transfer with
-    /// an error of kind `.tooLarge`. A response without a boundary fails with `.contentType`, malformed fields with
-    /// `.malformedResponse`, and a body without its last delimiter with `.truncatedBody`, after the parts before. One reader
-    /// reads the body, to its end.
+    /// A part is collected in memory. A part of more than `maximumBodySize` bytes (128 MiB by default) ends the
+    /// transfer with an error of kind `.tooLarge`. A response without a boundary fails with `.contentType`, malformed
+    /// fields with `.malformedResponse`, and a body without its last delimiter with `.truncatedBody`, after the parts
+    /// before. One reader reads the body, to its end.
     ///
-    /// Delimiters that differ from `boundary` in the dashes before it and the quotes around it are accepted, as is a body that begins
-    /// with the fields of its first part: cameras send both. A body whose first 64 KiB have no delimiter fails with
-    /// `.malformedResponse`, and the error shows the delimiter that was expected and the first line.
+    /// Delimiters that differ from `boundary` in the dashes before it and the quotes around it are accepted, as is a
+    /// body that begins with the fields of its first part: cameras send both. A body whose first 64 KiB have no
+    /// delimiter fails with `.malformedResponse`, and the error shows the delimiter that was expected and the first
+    /// line.
     public var parts: MultipartParts { MultipartParts(stream: self) }
 }
 

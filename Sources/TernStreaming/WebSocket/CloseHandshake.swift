@@ -5,7 +5,8 @@ package struct CloseHandshake: Sendable {
         case none
         /// Sends a Close frame with this payload after the messages that wait, and limits the wait for the server's.
         case sendAfterMessages([UInt8])
-        /// Sends a Close frame with this payload before anything that waits, and then waits for the end of the connection.
+        /// Sends a Close frame with this payload before anything that waits, and then waits for the end of the
+        /// connection.
         case answer([UInt8])
         /// Sends a Close frame with this payload before anything that waits, and then ends this side's direction.
         case fail([UInt8])
@@ -14,7 +15,7 @@ package struct CloseHandshake: Sendable {
     }
 
     private var hasSent = false
-    /// A Boolean value that indicates whether this side's Close frame has left, so that it arrives unless the connection breaks.
+    /// Whether this side's Close frame has left, so that it arrives unless the connection breaks.
     package private(set) var hasLeft = false
     /// The Close frame of the server.
     private var received: (code: WebSocket.CloseCode?, reason: String)?
@@ -23,13 +24,13 @@ package struct CloseHandshake: Sendable {
 
     package init() {}
 
-    /// A Boolean value that indicates whether messages can be sent.
+    /// Whether messages can be sent.
     package var isOpen: Bool { !hasSent && received == nil && failure == nil }
-    /// A Boolean value that indicates whether bytes of the server still have a meaning (RFC 6455 §5.5.1).
+    /// Whether bytes of the server still have a meaning (RFC 6455 §5.5.1).
     package var takesInput: Bool { received == nil && failure == nil }
-    /// A Boolean value that indicates whether this side has closed the connection.
+    /// Whether this side has closed the connection.
     package var hasClosed: Bool { hasSent && failure == nil }
-    /// A Boolean value that indicates whether the server has sent a Close frame.
+    /// Whether the server has sent a Close frame.
     package var hasReceived: Bool { received != nil }
 
     /// Begins to close the connection.
@@ -57,8 +58,7 @@ package struct CloseHandshake: Sendable {
         return .fail(Self.payload(failure.code, ""))
     }
 
-    /// A Boolean value that indicates whether the end is known: bytes of the server have no meaning any more, and this side's Close
-    /// frame has left.
+    /// Whether the end is known: bytes of the server have no meaning any more, and this side's Close frame has left.
     package var isSettled: Bool { !takesInput && hasLeft }
 
     /// Notes that this side's Close frame has left. Has no effect if there is none.
@@ -106,10 +106,10 @@ package struct PeerLiveness: Sendable {
         pinged = nil
     }
 
-    /// Decides at the beginning, and after each wait. A Ping follows `interval` after the last sign of life, and the end `timeout`
-    /// after the Ping.
+    /// Decides at the beginning, and after each wait. A Ping follows `interval` after the last sign of life, and the
+    /// end `timeout` after the Ping.
     ///
-    /// - Parameter isHeldUp: A Boolean value that indicates whether this side does not read, so that nothing can arrive.
+    /// - Parameter isHeldUp: Whether this side does not read, so that nothing can arrive.
     package mutating func next(at now: Duration, isHeldUp: Bool) -> Action {
         if isHeldUp { received(at: now) }
         let deadline = pinged.map { $0 + timeout } ?? seen + interval

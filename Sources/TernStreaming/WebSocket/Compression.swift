@@ -3,8 +3,8 @@ import Tern
 extension WebSocket {
     /// The compression of messages with permessage-deflate (RFC 7692): the parameters that the client offers.
     ///
-    /// Compression costs about 300 KiB of memory for each connection, and a secret that is compressed together with text of
-    /// an attacker can be found by the sizes of messages (CRIME, RFC 7692 §8).
+    /// Compression costs about 300 KiB of memory for each connection, and a secret that is compressed together with
+    /// text of an attacker can be found by the sizes of messages (CRIME, RFC 7692 §8).
     public struct Compression: Sendable, Hashable {
         /// A Boolean value that indicates whether the server is asked to compress each message on its own
         /// (`server_no_context_takeover`). False by default.
@@ -12,13 +12,13 @@ extension WebSocket {
         /// A Boolean value that indicates whether the client compresses each message on its own
         /// (`client_no_context_takeover`). False by default.
         public var clientNoContextTakeover: Bool
-        /// The base-2 logarithm of the server's window, from 8 to 15 (`server_max_window_bits`); nil, the default, leaves it
-        /// to the server.
+        /// The base-2 logarithm of the server's window, from 8 to 15 (`server_max_window_bits`); nil, the default,
+        /// leaves it to the server.
         public var serverMaxWindowBits: Int? {
             didSet { serverMaxWindowBits = serverMaxWindowBits.map { min(max($0, 8), 15) } }
         }
-        /// The base-2 logarithm of the client's window, from 9 to 15 (`client_max_window_bits`). 15 by default. The server
-        /// can ask for a smaller one.
+        /// The base-2 logarithm of the client's window, from 9 to 15 (`client_max_window_bits`). 15 by default. The
+        /// server can ask for a smaller one.
         public var clientMaxWindowBits: Int {
             didSet { clientMaxWindowBits = min(max(clientMaxWindowBits, 9), 15) }
         }

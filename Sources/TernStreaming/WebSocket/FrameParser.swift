@@ -13,9 +13,9 @@ package enum FrameOpcode: UInt8, Sendable, Hashable {
 /// The header of a frame that was received, after its checks.
 package struct FrameHeader: Sendable, Hashable {
     package var opcode: FrameOpcode
-    /// A Boolean value that indicates whether the frame is the last one of its message.
+    /// Whether the frame is the last one of its message.
     package var isFinal: Bool
-    /// A Boolean value that indicates whether RSV1 is set: the message is compressed (RFC 7692 §6).
+    /// Whether RSV1 is set: the message is compressed (RFC 7692 §6).
     package var isCompressed: Bool
     /// The number of bytes of the payload.
     package var length: Int
@@ -33,7 +33,8 @@ package struct ProtocolFailure: Error, Sendable, Hashable {
     }
 }
 
-/// Reads the frames that a server sends, from bytes in pieces of any size. Pure; keeps at most the 10 bytes of a header.
+/// Reads the frames that a server sends, from bytes in pieces of any size. Pure; keeps at most the 10 bytes of a
+/// header.
 ///
 /// The payload is passed through: it stays in the caller's memory.
 package struct FrameParser: Sendable {
@@ -56,11 +57,11 @@ package struct FrameParser: Sendable {
 
     /// The maximum number of bytes of a data frame's payload.
     private let maximumLength: Int
-    /// A Boolean value that indicates whether messages may be compressed.
+    /// Whether messages may be compressed.
     private let allowsCompression: Bool
     private var state = State.header
     private var head: [UInt8] = []
-    /// A Boolean value that indicates whether a message has begun and is not complete.
+    /// Whether a message has begun and is not complete.
     private var isInMessage = false
 
     package init(maximumLength: Int, allowsCompression: Bool) {
@@ -97,8 +98,8 @@ package struct FrameParser: Sendable {
         }
     }
 
-    /// Collects the bytes of a header. Returns the length in it, before its check; nil if bytes are missing. A second byte
-    /// that is not valid ends the header.
+    /// Collects the bytes of a header. Returns the length in it, before its check; nil if bytes are missing. A second
+    /// byte that is not valid ends the header.
     private mutating func readHead(_ bytes: UnsafeRawBufferPointer, from position: inout Int) -> UInt64? {
         while position < bytes.count {
             unsafe head.append(bytes[position])

@@ -46,7 +46,7 @@ package struct FrameWriter: Sendable {
     /// Returns a frame.
     ///
     /// - Parameters:
-    ///   - isCompressed: A Boolean value that indicates whether the frame begins a compressed message.
+    ///   - isCompressed: Whether the frame begins a compressed message.
     package mutating func frame(
         _ opcode: FrameOpcode, _ payload: UnsafeRawBufferPointer, isFinal: Bool = true, isCompressed: Bool = false
     ) -> Data {

@@ -118,8 +118,8 @@ package struct Handshake: Sendable {
         return fields
     }
 
-    /// Checks the fields of a 101 response (RFC 6455 §4.1), or of a successful one over HTTP/2, where no key is exchanged (RFC
-    /// 8441 §5). The engine has checked the status.
+    /// Checks the fields of a 101 response (RFC 6455 §4.1), or of a successful one over HTTP/2, where no key is
+    /// exchanged (RFC 8441 §5). The engine has checked the status.
     ///
     /// - Throws: A failure if the server does not agree to the handshake.
     package func agreement(

@@ -27,7 +27,7 @@ struct Inbox {
     private var position = 0
     private var messages = FIFO<WebSocket.Message>()
     private var unreadBytes = 0
-    /// A Boolean value that indicates whether a reader has taken a message and has not asked for the next one.
+    /// Whether a reader has taken a message and has not asked for the next one.
     private var isBeingHandled = false
     /// The callers that wait for a message.
     var readers = WaiterList()
@@ -44,10 +44,10 @@ struct Inbox {
             inflater: inflater)
     }
 
-    /// A Boolean value that indicates whether unread messages stop the socket.
+    /// Whether unread messages stop the socket.
     var isHeldUp: Bool { signal.isWaiting }
 
-    /// A Boolean value that indicates whether readers have handled all messages so far.
+    /// Whether readers have handled all messages so far.
     var isHandled: Bool { messages.isEmpty && !isBeingHandled }
 
     private var isFull: Bool { unreadBytes >= maximumBytes || messages.count >= Self.maximumCount }
@@ -115,7 +115,7 @@ final class RoomSignal: Sendable {
 
     private let state = Lock(State())
 
-    /// A Boolean value that indicates whether the processing waits.
+    /// Whether the processing waits.
     var isWaiting: Bool { state.withLock { $0.waiter != nil } }
 
     /// Returns a waiter for room; nil if nothing waits any more.

@@ -14,8 +14,8 @@ extension WebSocket {
     /// for try await quote in socket.messages(of: Quote.self) { show(quote) }
     /// ```
     ///
-    /// - Throws: An error of kind `.requestBody` for a value that cannot be encoded: nothing was sent. Otherwise the errors of
-    ///   `send(_:)`.
+    /// - Throws: An error of kind `.requestBody` for a value that cannot be encoded: nothing was sent. Otherwise the
+    ///   errors of `send(_:)`.
     public nonisolated func send(json value: some Encodable & Sendable) async throws(NetworkError) {
         try await send(.text(text(of: value)))
     }
@@ -30,10 +30,12 @@ extension WebSocket {
         }
     }
 
-    /// The messages of the server, decoded from JSON by the session's decoder, off every actor. Texts and bytes are both decoded.
+    /// The messages of the server, decoded from JSON by the session's decoder, off every actor. Texts and bytes are
+    /// both decoded.
     ///
-    /// A message that cannot be decoded ends the sequence with an error of kind `.decoding`, whose body is the beginning of the
-    /// message. The socket stays open: another sequence, or ``receive()``, continues after it. Otherwise as ``messages``.
+    /// A message that cannot be decoded ends the sequence with an error of kind `.decoding`, whose body is the
+    /// beginning of the message. The socket stays open: another sequence, or ``receive()``, continues after it.
+    /// Otherwise as ``messages``.
     ///
     /// - Parameter type: The type of the values. `JSONValue` for messages of any form.
     public nonisolated func messages<Value: Decodable & Sendable>(of type: Value.Type) -> DecodedMessages<Value> {

@@ -6,8 +6,8 @@ import Foundation
 
 /// Makes messages and control frames of the bytes that a server sends. Pure.
 ///
-/// The size of a message is checked before its bytes are kept. Text is checked with each byte that arrives, so that an error
-/// is found before the end of the message (RFC 6455 §8.1).
+/// The size of a message is checked before its bytes are kept. Text is checked with each byte that arrives, so that an
+/// error is found before the end of the message (RFC 6455 §8.1).
 package struct MessageAssembler {
     /// An event of the connection.
     package enum Event: Sendable, Hashable {

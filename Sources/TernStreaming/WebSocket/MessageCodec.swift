@@ -10,17 +10,16 @@ import CTernZ
     private let buffer: UnsafeMutableRawBufferPointer
     /// The end of each message, which the sender has removed (RFC 7692 §7.2.2).
     private let tail: UnsafeMutableRawBufferPointer
-    /// A Boolean value that indicates whether each message begins with an empty window.
+    /// Whether each message begins with an empty window.
     private let resets: Bool
-    /// A Boolean value that indicates whether the message has no bytes yet, or ends with a final block: no block is to be
-    /// completed.
+    /// Whether the message has no bytes yet, or ends with a final block: no block is to be completed.
     private var isBetweenBlocks = true
 
     /// Creates an inflater. Returns nil if memory is short.
     ///
     /// - Parameters:
     ///   - windowBits: The base-2 logarithm of the server's window, from 8 to 15.
-    ///   - resets: A Boolean value that indicates whether the server begins each message with an empty window.
+    ///   - resets: Whether the server begins each message with an empty window.
     package init?(windowBits: Int, resets: Bool) {
         unsafe stream = .allocate(capacity: 1)
         unsafe stream.initialize(to: z_stream())
@@ -82,8 +81,8 @@ import CTernZ
         if !isBetweenBlocks {
             // The end has no output. It has some only if it becomes the last bytes of a stored block that is not whole.
             try unsafe inflate(UnsafeRawBufferPointer(tail)) { _ throws(ProtocolFailure) in throw Self.notDeflate }
-            // zlib's state: 128 between two blocks, the low bits for bits that are left over. The window would no longer be
-            // that of the server otherwise, and the next message would be another one.
+            // zlib's state: 128 between two blocks, the low bits for bits that are left over. The window would no
+            // longer be that of the server otherwise, and the next message would be another one.
             guard unsafe stream.pointee.data_type & 0xBF == 0x80 else { throw Self.notDeflate }
             isBetweenBlocks = true
         }
@@ -104,7 +103,7 @@ import CTernZ
     ///
     /// - Parameters:
     ///   - windowBits: The base-2 logarithm of the window, from 9 to 15.
-    ///   - resets: A Boolean value that indicates whether each message begins with an empty window.
+    ///   - resets: Whether each message begins with an empty window.
     package init?(windowBits: Int, level: Int, resets: Bool) {
         unsafe stream = .allocate(capacity: 1)
         unsafe stream.initialize(to: z_stream())

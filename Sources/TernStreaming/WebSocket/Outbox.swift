@@ -7,8 +7,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The messages that a socket sends: those that go to the connection at once, and those that wait for room. Owned by the
-/// socket's actor.
+/// The messages that a socket sends: those that go to the connection at once, and those that wait for room. Owned by
+/// the socket's actor.
 struct Outbox {
     /// The number of bytes in the pipe to the connection at which messages wait.
     static let pipeCapacity = 256 << 10
@@ -53,17 +53,17 @@ struct Outbox {
     /// The Close frame that follows the waiting messages.
     private var close: [UInt8]?
     private(set) var hasClosed = false
-    /// A Boolean value that indicates whether the Close frame is in the pipe.
+    /// Whether the Close frame is in the pipe.
     private(set) var isCloseHandedOver = false
-    /// A Boolean value that indicates whether the sender has the Close frame. It is handed over when the next frame is taken.
+    /// Whether the sender has the Close frame. It is handed over when the next frame is taken.
     private var isCloseTaken = false
-    /// A Boolean value that indicates whether frames wait, and the sender takes them.
+    /// Whether frames wait, and the sender takes them.
     private(set) var isSending = false
     /// The number of messages that wait, without those whose last frame was taken.
     var waitingCount: Int { items.count + (held == nil ? 0 : 1) }
-    /// A Boolean value that indicates whether the pipe ends after the last frame.
+    /// Whether the pipe ends after the last frame.
     private(set) var endsPipe = false
-    /// A Boolean value that indicates whether the connection waits for the bytes of the last call.
+    /// Whether the connection waits for the bytes of the last call.
     private(set) var isStarved = false
 
     init(_ options: WebSocket.Options, _ agreement: PerMessageDeflate?) {
@@ -126,8 +126,8 @@ struct Outbox {
     /// Sends a Close frame, or keeps it for the sender.
     ///
     /// - Parameters:
-    ///   - drops: A Boolean value that indicates whether the messages that wait are dropped.
-    ///   - ends: A Boolean value that indicates whether the pipe ends after the frame.
+    ///   - drops: Whether the messages that wait are dropped.
+    ///   - ends: Whether the pipe ends after the frame.
     mutating func close(_ payload: [UInt8], over pipe: UploadPipe, drops: Bool, ends: Bool) {
         isStarved = false
         hasClosed = true

@@ -18,12 +18,12 @@ import Foundation
 /// for try await message in live.messages { … }
 /// ```
 ///
-/// Reading drives it: a connection is opened when a message is asked for and none is open. Messages that the server sent while
-/// no connection was open are lost, unless the server sends them again; `onOpen` says what to send for that.
+/// Reading drives it: a connection is opened when a message is asked for and none is open. Messages that the server
+/// sent while no connection was open are lost, unless the server sends them again; `onOpen` says what to send for that.
 public actor ReconnectingWebSocket {
-    /// The delays between attempts. A server that refuses the handshake with `Retry-After` (RFC 9110 §10.2.3) is asked no earlier,
-    /// up to 5 minutes. A connection that brought a message, and lasted at least as long as the delay before it, ends the row of
-    /// failures.
+    /// The delays between attempts. A server that refuses the handshake with `Retry-After` (RFC 9110 §10.2.3) is asked
+    /// no earlier, up to 5 minutes. A connection that brought a message, and lasted at least as long as the delay
+    /// before it, ends the row of failures.
     public struct Backoff: Sendable, Hashable {
         /// The delay before the first new attempt. 0.5 seconds by default.
         public var initial: Duration
@@ -44,8 +44,8 @@ public actor ReconnectingWebSocket {
             self.maximumFailures = maximumFailures
         }
 
-        /// Returns the delay after a number of failures, at least 1: it doubles with each one. `random` from 0 to 1 shortens it
-        /// to as little as the half, so that many clients do not come back at once.
+        /// Returns the delay after a number of failures, at least 1: it doubles with each one. `random` from 0 to 1
+        /// shortens it to as little as the half, so that many clients do not come back at once.
         func delay(after failures: Int, random: Double) -> Duration {
             var delay = initial
             var left = min(failures, 64) - 1
@@ -64,8 +64,9 @@ public actor ReconnectingWebSocket {
         /// The handshake or the connection failed.
         case failed(NetworkError)
 
-        /// A Boolean value that indicates whether another attempt can succeed where this one has not: after a closing other than
-        /// 1000, 1003, 1007, 1008, 1009 and 1010, after a status of 408, 429 or 500–599, and after failures of the network.
+        /// A Boolean value that indicates whether another attempt can succeed where this one has not: after a closing
+        /// other than 1000, 1003, 1007, 1008, 1009 and 1010, after a status of 408, 429 or 500–599, and after failures
+        /// of the network.
         public var isTemporary: Bool {
             switch self {
             case .closed(let closure):
@@ -103,7 +104,7 @@ public actor ReconnectingWebSocket {
     private var endedAt: Duration?
     /// The number of sockets so far.
     private var number = 0
-    /// A Boolean value that indicates whether the socket has brought a message.
+    /// Whether the socket has brought a message.
     private var hasMessage = false
     private var lastDelay = Duration.zero
     private var isReading = false
@@ -116,11 +117,11 @@ public actor ReconnectingWebSocket {
     /// - Parameters:
     ///   - backoff: The delays between attempts.
     ///   - clock: The clock of the delays.
-    ///   - shouldReconnect: Returns whether to open the socket again after an end. ``End/isTemporary`` by default. If not, the
-    ///     messages end, or throw the error.
+    ///   - shouldReconnect: Returns whether to open the socket again after an end. ``End/isTemporary`` by default. If
+    ///     not, the messages end, or throw the error.
     ///   - open: Opens a socket.
-    ///   - onOpen: Called with each new socket before its messages are read, to send what the server needs again. Its error
-    ///     cuts the socket and counts as that of the connection. An error that is no `NetworkError` has the kind
+    ///   - onOpen: Called with each new socket before its messages are read, to send what the server needs again. Its
+    ///     error cuts the socket and counts as that of the connection. An error that is no `NetworkError` has the kind
     ///     `.webSocketClosed`, after which no other attempt follows by default.
     public init(
         backoff: Backoff = Backoff(), clock: any Clock<Duration> = ContinuousClock(),
@@ -196,8 +197,8 @@ public actor ReconnectingWebSocket {
                 end = await Self.end(of: socket)
             } catch {
                 let prepared = prepared.take()
-                // A wait that was cancelled says nothing about the connection, which stays open. One that is being prepared
-                // has no reader that could continue.
+                // A wait that was cancelled says nothing about the connection, which stays open. One that is being
+                // prepared has no reader that could continue.
                 if Task.isCancelled {
                     prepared?.cancel()
                     throw error

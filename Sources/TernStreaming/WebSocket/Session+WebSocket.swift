@@ -3,18 +3,19 @@ public import Tern
 extension Session {
     /// Opens a WebSocket.
     ///
-    /// Redirects, challenges, cookies, credentials, proxies, trust policies and interceptors apply to the handshake as to any
-    /// request. A `wss` or `https` URL uses TLS. An HTTP proxy is passed through a tunnel (CONNECT). Cancelling the calling
-    /// Swift task ends the handshake.
+    /// Redirects, challenges, cookies, credentials, proxies, trust policies and interceptors apply to the handshake as
+    /// to any request. A `wss` or `https` URL uses TLS. An HTTP proxy is passed through a tunnel (CONNECT). Cancelling
+    /// the calling Swift task ends the handshake.
     ///
     /// - Parameters:
     ///   - request: A GET request without a body. Its `validation` is not used: only a status of 101 is accepted.
     ///     The fields `Sec-WebSocket-…` are written here and refused among its headers.
-    ///   - protocols: The subprotocols that are offered, in order of preference. `WebSocket.subprotocol` is the chosen one.
+    ///   - protocols: The subprotocols that are offered, in order of preference. `WebSocket.subprotocol` is the chosen
+    ///     one.
     ///   - options: The limits, the compression and the time limits of the socket.
-    /// - Throws: An error of kind `.invalidRequest` for a request that cannot ask for a socket, of kind `.status` with the body
-    ///   of the response if the server refuses, of kind `.malformedResponse` if its response is not valid, and of kind
-    ///   `.unsupported` in a background session, and over a URLSession that has no WebSockets.
+    /// - Throws: An error of kind `.invalidRequest` for a request that cannot ask for a socket, of kind `.status` with
+    ///   the body of the response if the server refuses, of kind `.malformedResponse` if its response is not valid, and
+    ///   of kind `.unsupported` in a background session, and over a URLSession that has no WebSockets.
     public nonisolated func webSocket(
         for request: Request, protocols: [String] = [], options: WebSocket.Options = WebSocket.Options()
     ) async throws(NetworkError) -> WebSocket {
@@ -33,7 +34,8 @@ extension Session {
 }
 
 extension Client {
-    /// Opens a WebSocket at a path of the base URL, or at an absolute URL with the scheme `ws`, `wss`, `http` or `https`.
+    /// Opens a WebSocket at a path of the base URL, or at an absolute URL with the scheme `ws`, `wss`, `http` or
+    /// `https`.
     ///
     /// ```swift
     /// let socket = try await client.webSocket("live", protocols: ["chat"])

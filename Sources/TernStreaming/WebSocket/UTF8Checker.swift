@@ -7,7 +7,7 @@ package struct UTF8Checker: Sendable, Hashable {
 
     package init() {}
 
-    /// A Boolean value that indicates whether the bytes so far end with a whole character.
+    /// Whether the bytes so far end with a whole character.
     package var isComplete: Bool { missing == 0 }
 
     /// Takes the next bytes. Returns whether they can be the beginning of a text.

@@ -10,8 +10,8 @@ import Foundation
 /// The connection of a socket: the Swift tasks that move its bytes, the frames of the server, the closing and the end.
 extension WebSocket {
     func start() {
-        // Owned here. It holds the socket only while it processes bytes, so that a socket can be released. The bytes that follow are
-        // dropped then, until the end of the connection. Decompression does not run on the loop.
+        // Owned here. It holds the socket only while it processes bytes, so that a socket can be released. The bytes
+        // that follow are dropped then, until the end of the connection. Decompression does not run on the loop.
         let executor = isCompressed ? nil : stream.loopExecutor
         reader = Task(executorPreference: executor) { [weak self, stream] in
             while let chunks = await stream.chunks() {
@@ -35,8 +35,8 @@ extension WebSocket {
         guard let interval = options.pingInterval, interval > .zero else { return }
         liveness = PeerLiveness(interval: interval, timeout: options.pingTimeout, now: time.elapsed())
         let clock = stream.clock
-        // Owned here, and ends with the connection. A look before the deadline finds bytes that have arrived meanwhile, and waits
-        // for the rest of the time.
+        // Owned here, and ends with the connection. A look before the deadline finds bytes that have arrived meanwhile,
+        // and waits for the rest of the time.
         keeper = Task { [weak self] in
             while !Task.isCancelled {
                 guard let wait = await self?.checkLiveness() else { return }
@@ -50,7 +50,8 @@ extension WebSocket {
     private func checkLiveness() -> Duration? {
         guard !hasEnded, closing.isOpen else { return nil }
         let isPaused = stream.task.state == .suspended
-        // A Ping is behind the messages that are not sent yet, and the bytes that the server takes show that it is there.
+        // A Ping is behind the messages that are not sent yet, and the bytes that the server takes show that it is
+        // there.
         let sent = stream.byteCounts.sent
         let isTakingBytes = (sender != nil || !stream.pipe.isEmpty) && sent != sentAtCheck
         sentAtCheck = sent
@@ -138,10 +139,11 @@ extension WebSocket {
         case .answer(let payload): outbox.close(payload, over: stream.pipe, drops: true, ends: false)
         case .fail(let payload): outbox.close(payload, over: stream.pipe, drops: true, ends: true)
         case .awaitEnd:
-            // A stream over HTTP/2 is no TCP connection that the server had to end first (RFC 6455 §7.1.1, RFC 8441 §5).
+            // A stream over HTTP/2 is no TCP connection that the server had to end first (RFC 6455 §7.1.1, RFC 8441
+            // §5).
             guard stream.isMultiplexed else { break }
-            // This side's Close frame can still wait behind messages. A stream that is done is reset: servers such as hypercorn end
-            // the whole connection when END_STREAM arrives on one that they have forgotten.
+            // This side's Close frame can still wait behind messages. A stream that is done is reset: servers such as
+            // hypercorn end the whole connection when END_STREAM arrives on one that they have forgotten.
             let isDone = !outbox.isSending && stream.pipe.isEmpty
             if closing.failure == nil, !isDone { outbox.end(stream.pipe) } else { cut(nil) }
         }
@@ -162,12 +164,13 @@ extension WebSocket {
         inbox.wakeReaders()
     }
 
-    /// Replaces the time limit of the closing. Until then, a socket that was released goes on with the closing handshake.
+    /// Replaces the time limit of the closing. Until then, a socket that was released goes on with the closing
+    /// handshake.
     private func startCloseTimer(after limit: Duration) {
         closeTimer?.cancel()
         let clock = stream.clock
-        // Owned here, and cancelled at the end of the connection. It holds the socket, so that the Close frame leaves and the end of
-        // the connection is awaited although nobody else holds it.
+        // Owned here, and cancelled at the end of the connection. It holds the socket, so that the Close frame leaves
+        // and the end of the connection is awaited although nobody else holds it.
         closeTimer = Task {
             // An error means that the connection has ended in time.
             guard (try? await clock.sleepWithoutDescriptor(for: limit)) != nil else { return }

@@ -17,14 +17,14 @@ public import Foundation
 /// try await socket.close()
 /// ```
 ///
-/// A slow reader stops the socket, and a slow socket suspends `send`. Pings of the server are answered, and the server is
-/// asked for a sign of life when it is silent, whether or not messages are read, as long as ``Options/receiveBufferSize`` is
-/// not reached.
+/// A slow reader stops the socket, and a slow socket suspends `send`. Pings of the server are answered, and the server
+/// is asked for a sign of life when it is silent, whether or not messages are read, as long as
+/// ``Options/receiveBufferSize`` is not reached.
 ///
-/// The socket is a task of its session, ``task``: with a label, progress in bytes, and cancellation, which ends it at once. The
-/// time limits `idle` and `total` apply to the handshake only. A socket that is released without `close` is cut once the messages
-/// that `send(_:)` has accepted have left. One that is released while it is closing ends the handshake. Both take at most
-/// ``Options/closeTimeout``.
+/// The socket is a task of its session, ``task``: with a label, progress in bytes, and cancellation, which ends it at
+/// once. The time limits `idle` and `total` apply to the handshake only. A socket that is released without `close` is
+/// cut once the messages that `send(_:)` has accepted have left. One that is released while it is closing ends the
+/// handshake. Both take at most ``Options/closeTimeout``.
 public actor WebSocket {
     /// The task of the socket in its session.
     public nonisolated var task: AnySessionTask { stream.task }
@@ -51,8 +51,8 @@ public actor WebSocket {
     var hasEnded = false
     /// The error of calls after the end; nil before it, and after a regular end.
     var endError: NetworkError?
-    /// A Close frame or a failure that waits until the reader has handled the messages before it, so that it can still answer
-    /// them.
+    /// A Close frame or a failure that waits until the reader has handled the messages before it, so that it can still
+    /// answer them.
     var deferred: MessageAssembler.Event?
     var liveness: PeerLiveness?
     /// The number of bytes that were sent before the last look at the liveness.
@@ -67,8 +67,8 @@ public actor WebSocket {
     nonisolated let time: StreamTime
     private var lastPing: UInt64 = 0
     var endWaiters = WaiterList()
-    /// The Swift tasks of the socket: the reader of the connection, the sender of messages that wait, the sender of Pings and
-    /// the time limit of the closing. Owned here, and cancelled when the socket is released.
+    /// The Swift tasks of the socket: the reader of the connection, the sender of messages that wait, the sender of
+    /// Pings and the time limit of the closing. Owned here, and cancelled when the socket is released.
     var reader: Task<Void, Never>?
     var sender: Task<Void, Never>?
     var keeper: Task<Void, Never>?
@@ -130,8 +130,8 @@ public actor WebSocket {
     /// The states from now on. The current one comes first, and the last one is never lost.
     public nonisolated var states: AsyncStream<State> { stateValue.stream() }
 
-    /// The end of the socket: that of the server's Close frame, of a failure, or of the connection. Nil as long as messages can
-    /// arrive.
+    /// The end of the socket: that of the server's Close frame, of a failure, or of the connection. Nil as long as
+    /// messages can arrive.
     ///
     /// It is known when ``messages`` end or throw. The connection itself, and with it the ``state``, can end later.
     public nonisolated var closure: Closure? {
@@ -150,18 +150,19 @@ public actor WebSocket {
 
     // MARK: Sending
 
-    /// Sends a text. Returns when it has been handed over to the connection, and waits while the connection is slow. The message then
-    /// leaves unless the connection breaks, is cancelled, or takes nothing for longer than ``Options/closeTimeout`` after the end of the
-    /// socket.
+    /// Sends a text. Returns when it has been handed over to the connection, and waits while the connection is slow.
+    /// The message then leaves unless the connection breaks, is cancelled, or takes nothing for longer than
+    /// ``Options/closeTimeout`` after the end of the socket.
     ///
-    /// Cancelling the calling Swift task ends the wait with an error of kind `.cancelled`. A message that has not begun is
-    /// withdrawn; one that has begun is sent to its end, unless the socket is released before, and the `reason` of the error says so.
-    /// The socket stays open.
+    /// Cancelling the calling Swift task ends the wait with an error of kind `.cancelled`. A message that has not begun
+    /// is withdrawn; one that has begun is sent to its end, unless the socket is released before, and the `reason` of
+    /// the error says so. The socket stays open.
     ///
-    /// A text or bytes that were handed over can still be lost with the connection: only the server can say that they arrived.
+    /// A text or bytes that were handed over can still be lost with the connection: only the server can say that they
+    /// arrived.
     ///
-    /// - Throws: An error of kind `.webSocketClosed` if either side has closed the socket, the error with which the connection
-    ///   ended, or one of kind `.cancelled`.
+    /// - Throws: An error of kind `.webSocketClosed` if either side has closed the socket, the error with which the
+    ///   connection ended, or one of kind `.cancelled`.
     public func send(_ text: String) async throws(NetworkError) { try await send(.text(text)) }
 
     /// Sends bytes. See `send(_:)` for texts.
@@ -207,10 +208,10 @@ public actor WebSocket {
 
     /// Sends a Ping, and returns the time until its answer.
     ///
-    /// - Parameter timeout: The longest wait for the answer; nil, the default, for ``Options/pingTimeout``. The socket stays open after
-    ///   it.
-    /// - Throws: An error of kind `.idleTimedOut` at the time limit, and otherwise one as `send(_:)` does, also when the connection
-    ///   ends before the answer.
+    /// - Parameter timeout: The longest wait for the answer; nil, the default, for ``Options/pingTimeout``. The socket
+    ///   stays open after it.
+    /// - Throws: An error of kind `.idleTimedOut` at the time limit, and otherwise one as `send(_:)` does, also when
+    ///   the connection ends before the answer.
     @discardableResult
     public func ping(timeout: Duration? = nil) async throws(NetworkError) -> Duration {
         guard closing.isOpen, !hasEnded else { throw refusal }
@@ -242,16 +243,18 @@ public actor WebSocket {
         return time
     }
 
-    /// Closes the socket: sends a Close frame after the messages that wait, and returns when the connection has ended, at the
-    /// latest after ``Options/closeTimeout``.
+    /// Closes the socket: sends a Close frame after the messages that wait, and returns when the connection has ended,
+    /// at the latest after ``Options/closeTimeout``.
     ///
-    /// Messages of the server that arrive meanwhile can still be read; those for which ``Options/receiveBufferSize`` has no room
-    /// are dropped. Has no effect on a socket that is closed. Cancelling the calling Swift task ends the connection at once.
+    /// Messages of the server that arrive meanwhile can still be read; those for which ``Options/receiveBufferSize``
+    /// has no room are dropped. Has no effect on a socket that is closed. Cancelling the calling Swift task ends the
+    /// connection at once.
     ///
     /// - Parameters:
     ///   - code: A code for which ``CloseCode/isSendable`` is true.
     ///   - reason: A text of at most 123 bytes.
-    /// - Throws: An error of kind `.invalidRequest` for a code or a reason that cannot be sent, and one of kind `.cancelled`.
+    /// - Throws: An error of kind `.invalidRequest` for a code or a reason that cannot be sent, and one of kind
+    ///   `.cancelled`.
     public func close(code: CloseCode = .normalClosure, reason: String = "") async throws(NetworkError) {
         guard code.isSendable, reason.utf8.count <= 123 else {
             let reason = "a Close frame has a code that can be sent and a reason of at most 123 bytes (RFC 6455 §5.5.1)"
@@ -271,8 +274,9 @@ public actor WebSocket {
 
     /// The messages of the server, in their order. Several readers share them.
     ///
-    /// The sequence ends when the server has closed the socket, with any code, or this side has; see ``closure``. It throws when
-    /// the connection fails. Cancelling a reader ends its wait with an error of kind `.cancelled`; the socket stays open.
+    /// The sequence ends when the server has closed the socket, with any code, or this side has; see ``closure``. It
+    /// throws when the connection fails. Cancelling a reader ends its wait with an error of kind `.cancelled`; the
+    /// socket stays open.
     public nonisolated var messages: Messages { Messages(socket: self) }
 
     /// Returns the next message; nil after the last one. See ``messages``.

@@ -58,8 +58,8 @@ extension WebSocket {
         /// The service is overloaded (1013).
         public static let tryAgainLater = CloseCode(rawValue: 1013)
 
-        /// A Boolean value that indicates whether a Close frame can have the code: 1000–1003, 1007–1014 and 3000–4999 (RFC
-        /// 6455 §7.4, and the registry of IANA).
+        /// A Boolean value that indicates whether a Close frame can have the code: 1000–1003, 1007–1014 and 3000–4999
+        /// (RFC 6455 §7.4, and the registry of IANA).
         public var isSendable: Bool {
             switch rawValue {
             case 1000...1003, 1007...1014, 3000...4999: true
@@ -73,13 +73,13 @@ extension WebSocket {
 
     /// The end of a WebSocket.
     public struct Closure: Sendable, Hashable {
-        /// The code of the peer's Close frame; ``CloseCode/noStatus`` if it had none, and ``CloseCode/abnormalClosure`` if the
-        /// peer sent no Close frame.
+        /// The code of the peer's Close frame; ``CloseCode/noStatus`` if it had none, and ``CloseCode/abnormalClosure``
+        /// if the peer sent no Close frame.
         public var code: CloseCode
         /// The reason in the peer's Close frame; empty for none.
         public var reason: String
-        /// A Boolean value that indicates whether the server's Close frame arrived, and this side's has left: the system has taken it.
-        /// A server that ends the connection with its frame does not wait for the answer.
+        /// A Boolean value that indicates whether the server's Close frame arrived, and this side's has left: the
+        /// system has taken it. A server that ends the connection with its frame does not wait for the answer.
         public var isClean: Bool
 
         /// Creates a value.
@@ -124,28 +124,29 @@ extension WebSocket {
 
     /// The settings of a WebSocket.
     public struct Options: Sendable, Hashable {
-        /// The maximum number of bytes of a frame as it was sent, which can be compressed. 16 MiB by default. A longer one fails
-        /// the connection with the code 1009.
+        /// The maximum number of bytes of a frame as it was sent, which can be compressed. 16 MiB by default. A longer
+        /// one fails the connection with the code 1009.
         public var maximumFrameSize = 16 << 20
-        /// The maximum number of bytes of a message after decompression. 16 MiB by default. A longer one fails the connection
-        /// with the code 1009.
+        /// The maximum number of bytes of a message after decompression. 16 MiB by default. A longer one fails the
+        /// connection with the code 1009.
         public var maximumMessageSize = 16 << 20
-        /// The number of bytes of unread messages at which no more is read from the socket. 1 MiB by default. 4,096 unread
-        /// messages have the same effect.
+        /// The number of bytes of unread messages at which no more is read from the socket. 1 MiB by default. 4,096
+        /// unread messages have the same effect.
         public var receiveBufferSize = 1 << 20
-        /// The number of bytes above which a message is sent in fragments of this size, so that control frames can be sent in
-        /// between. 1 MiB by default, at least 1.
+        /// The number of bytes above which a message is sent in fragments of this size, so that control frames can be
+        /// sent in between. 1 MiB by default, at least 1.
         public var fragmentSize = 1 << 20
         /// The compression that is offered to the server; nil, the default, for none.
         public var compression: Compression?
-        /// The time without a byte of the server after which a Ping is sent. 30 seconds by default; nil and zero send none, and
-        /// a dead peer is then found only by a failing write.
+        /// The time without a byte of the server after which a Ping is sent. 30 seconds by default; nil and zero send
+        /// none, and a dead peer is then found only by a failing write.
         public var pingInterval: Duration? = .seconds(30)
-        /// The time for which the server may be silent after a Ping. 20 seconds by default. Then the connection ends with an
-        /// error of kind `.idleTimedOut`. While messages are being sent, the bytes that the server takes count like bytes of it.
+        /// The time for which the server may be silent after a Ping. 20 seconds by default. Then the connection ends
+        /// with an error of kind `.idleTimedOut`. While messages are being sent, the bytes that the server takes count
+        /// like bytes of it.
         public var pingTimeout: Duration = .seconds(20)
-        /// The time for which the closing waits for the server's Close frame and for the end of the connection. 10 seconds by
-        /// default. Then the connection is cut.
+        /// The time for which the closing waits for the server's Close frame and for the end of the connection. 10
+        /// seconds by default. Then the connection is cut.
         public var closeTimeout: Duration = .seconds(10)
 
         /// Creates the defaults.

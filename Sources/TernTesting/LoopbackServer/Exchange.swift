@@ -17,8 +17,8 @@ extension LoopbackServer {
         /// The head of the request.
         public let request: Request
 
-        /// The number of the request among all of the server, from 1, in the order in which `Counts.requestsReceived` counts
-        /// them. Handlers of several connections can start in another order.
+        /// The number of the request among all of the server, from 1, in the order in which `Counts.requestsReceived`
+        /// counts them. Handlers of several connections can start in another order.
         public let number: Int
 
         /// A Boolean value that indicates whether the first read of the body answers `Expect: 100-continue` with `100
@@ -35,7 +35,7 @@ extension LoopbackServer {
         let serial: Int
         var framing: BodyFraming
         var mustContinue: Bool
-        /// A Boolean value that indicates whether any byte of a response was sent.
+        /// Whether any byte of a response was sent.
         var hasWritten = false
         var speedLimit: Throttle?
 

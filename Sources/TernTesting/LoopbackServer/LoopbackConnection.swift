@@ -23,11 +23,11 @@ final class LoopbackConnection {
     var end = 0
     var requestCount = 0
     private(set) var sentBytes: UInt64 = 0
-    /// A Boolean value that indicates whether no further request may follow.
+    /// Whether no further request may follow.
     var isLast = false
-    /// A Boolean value that indicates whether FIN or RST was requested.
+    /// Whether FIN or RST was requested.
     private(set) var isEnded = false
-    /// A Boolean value that indicates whether the descriptor is closed. The system may have reused its number.
+    /// Whether the descriptor is closed. The system may have reused its number.
     private var isAborted = false
 
     var socket: Int32 { link.socket.number }
@@ -78,7 +78,7 @@ final class LoopbackConnection {
 
     /// Waits until a pipe is signalled or the time has passed; throws if the connection is lost or stopped.
     ///
-    /// - Returns: A Boolean value that indicates whether a pipe was signalled.
+    /// - Returns: Whether a pipe was signalled.
     func wait(for pipes: [WakeupPipe] = [], milliseconds: Int) throws(Failure) -> Bool {
         guard !isEnded else { throw .connection("the handler has ended the connection") }
         let seen = try System.wait([(socket, 0)] + pipes.map { ($0.descriptor, 0) }, milliseconds: milliseconds)

@@ -123,7 +123,7 @@ final class LoopbackCore: Sendable {
 
     /// Ends all connections and waits for the threads, except when a handler calls it.
     ///
-    /// - Returns: A Boolean value that indicates whether this was the first call.
+    /// - Returns: Whether this was the first call.
     func stop() -> Bool {
         let (links, threads, isFirst) = state.withLock { state in
             defer { state.isStopping = true }

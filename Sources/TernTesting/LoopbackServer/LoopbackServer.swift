@@ -148,7 +148,7 @@ extension LoopbackServer {
         /// The error number of the system, if the system reported the failure.
         public let code: Int32?
 
-        /// A Boolean value that indicates whether the connection is lost, so that no response can be sent.
+        /// Whether the connection is lost, so that no response can be sent.
         let isConnectionLoss: Bool
 
         /// The reason, and the system's description of the error number.

@@ -52,8 +52,7 @@ extension LoopbackServer {
         /// A Boolean value that indicates whether the body is chunked.
         public var isChunked: Bool { values(of: "Transfer-Encoding").contains { $0.lowercased().hasSuffix("chunked") } }
 
-        /// A Boolean value that indicates whether the connection may carry another request after this one (RFC 9112,
-        /// section 9.3).
+        /// Whether the connection may carry another request after this one (RFC 9112, section 9.3).
         var keepsAlive: Bool {
             let options = values(of: "Connection").flatMap { $0.lowercased().split(separator: ",") }
                 .map { $0.trimmingOuterSpace }

@@ -115,7 +115,8 @@ struct SecretRedactor: Sendable {
 
     /// Hides secrets in the user information, the query and the fragment of a URL.
     ///
-    /// Like the functions above and below, it works on scalars: `=` followed by a combining mark is one character, which is no `=`.
+    /// Like the functions above and below, it works on scalars: `=` followed by a combining mark is one character,
+    /// which is no `=`.
     private func url(_ text: String) -> String {
         var text = text.unicodeScalars
         if let slashes = text.firstRange(of: "//".unicodeScalars) {

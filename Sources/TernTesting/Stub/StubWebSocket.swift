@@ -24,9 +24,9 @@ extension StubTransport {
     /// #expect(stub.webSockets.first?.received == [.text("hello")])
     /// ```
     ///
-    /// The client's side is that of production: handshake, masks, fragments, limits and the close handshake (RFC 6455). Pings
-    /// are answered while the script is in `receive()`, so a script that does something else is a peer that does not answer.
-    /// Call the functions from one task at a time.
+    /// The client's side is that of production: handshake, masks, fragments, limits and the close handshake (RFC 6455).
+    /// Pings are answered while the script is in `receive()`, so a script that does something else is a peer that does
+    /// not answer. Call the functions from one task at a time.
     public final class WebSocket: Sendable {
         /// A message.
         public enum Message: Sendable, Hashable {
@@ -36,9 +36,9 @@ extension StubTransport {
             case binary(Data)
         }
 
-        /// The server's side of the conversation. When the script returns, the server closes the WebSocket with the code
-        /// 1000, if the script has not closed it, and waits for the client's answer. A ``Failure`` that it throws cuts the
-        /// connection and fails it with its kind, any other error with `.connectionFailed`.
+        /// The server's side of the conversation. When the script returns, the server closes the WebSocket with the
+        /// code 1000, if the script has not closed it, and waits for the client's answer. A ``Failure`` that it throws
+        /// cuts the connection and fails it with its kind, any other error with `.connectionFailed`.
         public typealias Script = @concurrent @Sendable (_ socket: WebSocket) async throws -> Void
 
         private struct State {
@@ -69,14 +69,15 @@ extension StubTransport {
         /// The messages of the client that the script, or the end after it, has received, in their order.
         public var received: [Message] { state.withLock { $0.received } }
 
-        /// The code of the client's Close frame; 1005 for a frame without a code (RFC 6455 §7.1.5), and nil before the frame.
+        /// The code of the client's Close frame; 1005 for a frame without a code (RFC 6455 §7.1.5), and nil before the
+        /// frame.
         public var closeCode: UInt16? { state.withLock { $0.closeCode } }
 
         /// The reason of the client's Close frame; empty for none.
         public var closeReason: String { state.withLock { $0.closeReason } }
 
-        /// Waits until the script has returned or thrown and nothing more is received, or the caller is cancelled. Call it
-        /// before the checks where the server closes first, because the client then does not wait for the server.
+        /// Waits until the script has returned or thrown and nothing more is received, or the caller is cancelled. Call
+        /// it before the checks where the server closes first, because the client then does not wait for the server.
         public func waitForEnd() async {
             let waiter = Waiter<Void>()
             let isWaiting = state.withLock { state in
@@ -88,8 +89,8 @@ extension StubTransport {
 
         // MARK: The script
 
-        /// Waits for the next message of the client. Returns nil after its Close frame, which is answered, and after the last
-        /// byte of a client that ends its direction.
+        /// Waits for the next message of the client. Returns nil after its Close frame, which is answered, and after
+        /// the last byte of a client that ends its direction.
         ///
         /// - Throws: An error if the client cuts the connection, or cancels.
         public func receive() async throws -> Message? {
@@ -206,8 +207,8 @@ extension StubTransport {
 }
 
 extension StubTransport.Answer {
-    /// Returns an answer that accepts a WebSocket (RFC 6455 §4.2.2) and plays a script. A call that asks for none fails with
-    /// `.unsupported`. Any other answer to a handshake refuses it.
+    /// Returns an answer that accepts a WebSocket (RFC 6455 §4.2.2) and plays a script. A call that asks for none fails
+    /// with `.unsupported`. Any other answer to a handshake refuses it.
     ///
     /// - Parameters:
     ///   - subprotocol: The subprotocol that the server chooses; nil for none.

@@ -8,8 +8,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Receives one body: its bytes are written, then hashed, then counted. The system moves them from the socket to the file, unless
-/// they are hashed.
+/// Receives one body: its bytes are written, then hashed, then counted. The system moves them from the socket to the
+/// file, unless they are hashed.
 struct BodyCopy: Sendable {
     /// The reason why a body ended early.
     enum Failure: Error {
@@ -44,8 +44,8 @@ struct BodyCopy: Sendable {
 
     /// Receives a body to its end. Returns when its last byte is written.
     ///
-    /// - Parameter isolation: The part, where the reader waits and writes, so that a portion costs one wake-up; nil for a body
-    ///   that is hashed, which must not hold up the files of others.
+    /// - Parameter isolation: The part, where the reader waits and writes, so that a portion costs one wake-up; nil for
+    ///   a body that is hashed, which must not hold up the files of others.
     func run(_ stream: ResponseStream, isolation: isolated (any Actor)?) async throws(Failure) {
         var position = offset
         let limits = throttle.isLimited ? DurableDownload.throttledPipe : DurableDownload.pipe

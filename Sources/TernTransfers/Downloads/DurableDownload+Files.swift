@@ -7,8 +7,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The part of an earlier download at the start, the bodies of responses, the verification of the file at the end, and the
-// errors.
+// The part of an earlier download at the start, the bodies of responses, the verification of the file at the end, and
+// the errors.
 
 extension DurableDownload {
     // MARK: The part of an earlier download
@@ -32,9 +32,9 @@ extension DurableDownload {
             return false
         }
         self.control = control
-        // A signature in the query can identify a user, so a part from a URL with another signature is used only after the server
-        // has confirmed it. The same holds for a part that has its full length and is not marked as complete: the length does not
-        // prove that the bytes reached the disk.
+        // A signature in the query can identify a user, so a part from a URL with another signature is used only after
+        // the server has confirmed it. The same holds for a part that has its full length and is not marked as
+        // complete: the length does not prove that the bytes reached the disk.
         if found.isComplete, control.url == url {
             try await resume(part, at: found.length ?? 0)
             return true
@@ -66,14 +66,14 @@ extension DurableDownload {
             rule.validators = StrongValidators()
             return false
         }
-        // The server confirms a part of full length with its last byte: not every server names the version when it refuses a range
-        // behind the end (416).
+        // The server confirms a part of full length with its last byte: not every server names the version when it
+        // refuses a range behind the end (416).
         try await resume(part, at: length > 0 && length == control.size ? length - 1 : length)
         return false
     }
 
-    /// Returns whether the file at the destination is the one that this download asks for, and was moved there by a process
-    /// that was killed before it could remove the control file.
+    /// Returns whether the file at the destination is the one that this download asks for, and was moved there by a
+    /// process that was killed before it could remove the control file.
     ///
     /// The number of a removed file can be given to another one, so that its size and the caller's digest decide, too.
     func isThisDownload(
@@ -269,7 +269,8 @@ extension DurableDownload {
         }
     }
 
-    /// Returns the error of the download: that of its last attempt, with the number of attempts, the time and the bytes.
+    /// Returns the error of the download: that of its last attempt, with the number of attempts, the time and the
+    /// bytes.
     func ending(_ failure: NetworkError, rest: DownloadPart.Rest, _ part: DownloadPart) -> NetworkError {
         var failure = Task.isCancelled && !failure.isCancelled ? cancellation : failure
         let elapsed = time.elapsed()

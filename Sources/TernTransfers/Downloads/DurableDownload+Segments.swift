@@ -93,7 +93,8 @@ extension DurableDownload {
         return .complete
     }
 
-    /// Receives the next bytes of a segment. Returns the end of the segment if the server does not send them; otherwise nil.
+    /// Receives the next bytes of a segment. Returns the end of the segment if the server does not send them; otherwise
+    /// nil.
     private func receivePart(
         of index: Int, _ plan: SegmentPlan, into part: DownloadPart, _ progress: SegmentProgress, avoidsHTTP2: Bool
     ) async throws(NetworkError) -> SegmentEnd? {

@@ -10,8 +10,8 @@ import Foundation
 
 /// Executes one durable download: lock → continue or begin → receive, as often as needed → verify → move.
 ///
-/// The functions stand in the order in which they run. They run on the thread of ``DownloadPart``, so that a call on the part costs
-/// no wake-up. Bytes are hashed off this thread, and the functions of the caller are called off it.
+/// The functions stand in the order in which they run. They run on the thread of ``DownloadPart``, so that a call on
+/// the part costs no wake-up. Bytes are hashed off this thread, and the functions of the caller are called off it.
 actor DurableDownload {
     nonisolated let session: Session
     nonisolated let options: DurableDownloadOptions
@@ -21,7 +21,7 @@ actor DurableDownload {
     nonisolated let outcome = TaskValue<DurableDownloadResult>()
     /// The head of the newest response that was accepted; nil before the first one.
     nonisolated let latestResponse = Lock<ResponseHead?>(nil)
-    /// A Boolean value that indicates whether the download has ended because there is no network, for which its queue waits.
+    /// Whether the download has ended because there is no network, for which its queue waits.
     nonisolated let endedOffline = Atomic(false)
     /// The reason for which no bytes move at present; nil for none.
     nonisolated let currentWait = Lock<TransferWait?>(nil)
@@ -40,8 +40,7 @@ actor DurableDownload {
     /// The number of bytes of each segment.
     var counts: [Int64] = []
     var mayUseSegments = true
-    /// A Boolean value that indicates whether segments speak HTTP/1, so that each has a connection of its own. False after a
-    /// server has refused that.
+    /// Whether segments speak HTTP/1, so that each has a connection of its own. False after a server has refused that.
     var segmentsAvoidHTTP2 = true
     /// The reason why the bytes so far cannot be continued, if their response had no validator.
     var doubt = StartOverReason.noValidator
@@ -64,17 +63,18 @@ actor DurableDownload {
     static let lockInterval = Duration.milliseconds(100)
     /// The largest number of bytes that are read at once.
     static let chunkLimit = 64 << 10
-    /// The limits of the pipe through which a body is moved: a killed process loses what is in it. Without a window of its own, the
-    /// system would give a reader of small portions a small one.
+    /// The limits of the pipe through which a body is moved: a killed process loses what is in it. Without a window of
+    /// its own, the system would give a reader of small portions a small one.
     static let pipe = BodyPipe.Limits(capacity: 512 << 10, portion: 256 << 10, window: 4 << 20)
     /// The limits with a throttle, under which a server must not send far ahead.
     static let throttledPipe = BodyPipe.Limits(capacity: 256 << 10, portion: 256 << 10)
-    /// The number of bytes that may wait in memory before the connection is read no further. With a chunk, that is 128 KiB, and
-    /// as many bytes are being written at the same time: a killed process loses at most 256 KiB.
+    /// The number of bytes that may wait in memory before the connection is read no further. With a chunk, that is 128
+    /// KiB, and as many bytes are being written at the same time: a killed process loses at most 256 KiB.
     static let bufferLimit = (64 << 10) + 1
     /// The same for all segments together.
     static let segmentBufferLimit = 32 << 10
-    /// The number of requests that one attempt can need until bytes come: with the entity tag, with the date, for the whole file.
+    /// The number of requests that one attempt can need until bytes come: with the entity tag, with the date, for the
+    /// whole file.
     static let mostRequests = 3
 
     init(
@@ -150,7 +150,8 @@ actor DurableDownload {
         if !isLocked { throw inProgress(part, request) }
     }
 
-    /// Removes the control file that a killed process left beside a finished file. One that is not that of the file stays.
+    /// Removes the control file that a killed process left beside a finished file. One that is not that of the file
+    /// stays.
     nonisolated func removeRest() async throws(FileFailure) {
         // `try?`: a download without a destination has no files.
         guard let path = try? FilePath.of(destination) else { return }
@@ -232,7 +233,8 @@ actor DurableDownload {
         throw NetworkError(TransferFailure(.invalidRequest, problem ?? ""), request: request)
     }
 
-    /// Takes the lock of the destination. Returns the length of the file if another download of the same URL finished it meanwhile.
+    /// Takes the lock of the destination. Returns the length of the file if another download of the same URL finished
+    /// it meanwhile.
     func lock(_ part: DownloadPart, _ request: Request) async throws(NetworkError) -> Int64? {
         var hasWaited = false
         var other: OtherPart?
@@ -493,9 +495,9 @@ actor DurableDownload {
 
 /// The part of another download of the same URL, which has the lock.
 ///
-/// A third download can take the lock, and finish, while a waiting one does not look. A part never holds bytes of two URLs, because
-/// the one of another URL is removed and not emptied. So the file at the destination belongs to the URL if it has the inode number of
-/// the part. The open descriptor keeps that number from being given to another file.
+/// A third download can take the lock, and finish, while a waiting one does not look. A part never holds bytes of two
+/// URLs, because the one of another URL is removed and not emptied. So the file at the destination belongs to the URL
+/// if it has the inode number of the part. The open descriptor keeps that number from being given to another file.
 private final class OtherPart: Sendable {
     /// The inode number of the part.
     let number: UInt64

@@ -20,44 +20,49 @@ extension Session.Progress {
 public struct DurableDownloadTask: Sendable {
     let download: DurableDownload
 
-    /// The finished download, awaited by any number of callers. Cancelling the caller ends only its wait, with an error of kind
-    /// `.cancelled`. Call ``cancel()`` to end the download.
+    /// The finished download, awaited by any number of callers. Cancelling the caller ends only its wait, with an error
+    /// of kind `.cancelled`. Call ``cancel()`` to end the download.
     ///
-    /// - Throws: The error of the last attempt. Its text states the number of attempts, the time, and the bytes that are kept.
-    ///   With ``Tern/NetworkError/attempts`` and ``Tern/NetworkError/attemptsDuration``.
+    /// - Throws: The error of the last attempt. Its text states the number of attempts, the time, and the bytes that
+    ///   are kept. With ``Tern/NetworkError/attempts`` and ``Tern/NetworkError/attemptsDuration``.
     public var value: DurableDownloadResult {
         get async throws(NetworkError) { try await download.outcome.value() }
     }
 
-    /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes that
-    /// an earlier download left. A download that starts over begins a new attempt: ``Tern/Session/Progress/attempt``.
+    /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes
+    /// that an earlier download left. A download that starts over begins a new attempt:
+    /// ``Tern/Session/Progress/attempt``.
     public var progress: AsyncStream<Session.Progress> { download.meter.downloadStream }
 
     /// The present progress.
     public var progressNow: Session.Progress { download.meter.download }
 
-    /// The decisions so far, oldest first: where the download continued, and why it started over. The newest 1,000 are kept.
+    /// The decisions so far, oldest first: where the download continued, and why it started over. The newest 1,000 are
+    /// kept.
     public var trace: [DurableDownloadEvent] { download.trace.events }
 
-    /// The head of the newest response to the download, with the media type, the time of the last change and the entity tag of the
-    /// file; nil before the first one, and if an earlier process had received the whole file. A download that continues has that of
-    /// a part (206), and one in segments that of one of them.
+    /// The head of the newest response to the download, with the media type, the time of the last change and the entity
+    /// tag of the file; nil before the first one, and if an earlier process had received the whole file. A download
+    /// that continues has that of a part (206), and one in segments that of one of them.
     public var latestResponse: ResponseHead? { download.latestResponse.withLock { $0 } }
 
     /// The reason for which the download moves no bytes at present; nil while it moves bytes, and after its end.
     public var waitsFor: TransferWait? { download.currentWait.withLock { $0 } }
 
-    /// The limit on the rate, in bytes per second; nil for none. Setting it acts at once, and a value below 1 counts as 1.
+    /// The limit on the rate, in bytes per second; nil for none. Setting it acts at once, and a value below 1 counts as
+    /// 1.
     public var throttle: Int? {
         get { download.throttle.rate }
         nonmutating set { download.throttle.rate = newValue.map { max(1, $0) } }
     }
 
-    /// Ends the download with an error of kind `.cancelled`. The part stays beside the destination, and the next download to
-    /// the same destination continues it. A part that nothing can continue, because the server gave no validator, is removed.
+    /// Ends the download with an error of kind `.cancelled`. The part stays beside the destination, and the next
+    /// download to the same destination continues it. A part that nothing can continue, because the server gave no
+    /// validator, is removed.
     public func cancel() { download.cancel() }
 
-    /// Ends the download like ``cancel()``, and removes its part. Returns when that is done. A file that has its name stays.
+    /// Ends the download like ``cancel()``, and removes its part. Returns when that is done. A file that has its name
+    /// stays.
     ///
     /// - Throws: An error of kind `.fileSystem` if the part cannot be removed; one of kind
     ///   ``Tern/NetworkError/Kind/downloadInProgress`` if another download has begun to continue it.
@@ -78,7 +83,8 @@ public struct DurableDownloadResult: Sendable, Hashable {
     public let file: URL
     /// The size of the file in bytes.
     public let bytes: Int64
-    /// The number of bytes of the file that this process received, some of them more than once if the download started over.
+    /// The number of bytes of the file that this process received, some of them more than once if the download started
+    /// over.
     public let receivedBytes: Int64
     /// The number of attempts of this process; 0 if an earlier one had received everything.
     public let attempts: Int
@@ -171,8 +177,8 @@ public enum StartOverReason: String, Sendable, Hashable {
     case wrongRange
     /// The server has no bytes after the part.
     case rangeNotSatisfiable
-    /// The server refuses requests for the rest, which it may not understand: with 304, 400, 406, 412, 417, 428, 431 or 501, or four
-    /// times in a row with any status.
+    /// The server refuses requests for the rest, which it may not understand: with 304, 400, 406, 412, 417, 428, 431 or
+    /// 501, or four times in a row with any status.
     case rangeRefused
     /// The server gave no validator that proves that the file is the same.
     case noValidator

@@ -62,8 +62,8 @@ enum DiskCall {
         func isSameFile(as other: Identity) -> Bool { device == other.device && number == other.number }
     }
 
-    /// Returns whether another user may write to what is at a path: it belongs to another one, its permissions allow it, or it is not a
-    /// regular file. False if nothing is there.
+    /// Returns whether another user may write to what is at a path: it belongs to another one, its permissions allow
+    /// it, or it is not a regular file. False if nothing is there.
     static func isWritableByOthers(_ path: String) -> Bool {
         var information = stat()
         guard unsafe lstat(path, &information) == 0 else { return errno != ENOENT }
@@ -71,8 +71,9 @@ enum DiskCall {
             || information.st_uid != geteuid()
     }
 
-    /// Returns whether another user may replace the files in a folder. True in two cases: all may write to it, and it has no sticky bit;
-    /// or it belongs to a user other than this one and root. Its group is trusted. False if nothing is there.
+    /// Returns whether another user may replace the files in a folder. True in two cases: all may write to it, and it
+    /// has no sticky bit; or it belongs to a user other than this one and root. Its group is trusted. False if nothing
+    /// is there.
     static func isReplaceableByOthers(_ folder: String) -> Bool {
         var information = stat()
         guard unsafe stat(folder, &information) == 0 else { return false }

@@ -12,8 +12,8 @@ import Foundation
 extension DownloadPart {
     // MARK: Segments
 
-    /// Reserves the space of a file that is written in segments, and of the table behind it. Called when the first bytes arrive: to
-    /// reserve 128 MiB can take 35 ms, which would otherwise delay the requests for the segments.
+    /// Reserves the space of a file that is written in segments, and of the table behind it. Called when the first
+    /// bytes arrive: to reserve 128 MiB can take 35 ms, which would otherwise delay the requests for the segments.
     private func allocate(_ plan: SegmentPlan) throws(FileFailure) {
         guard isUnallocated, let descriptor else { return }
         try DiskCall.allocate(plan.lengthWithTable, for: descriptor, path: partialPath)
@@ -60,7 +60,8 @@ extension DownloadPart {
 
     func checkDestination() async throws(FileFailure) { try await files.checkPlace(destination) }
 
-    /// Gives the complete, verified file its name. Returns the path of the file. The control file stays until `remove()`.
+    /// Gives the complete, verified file its name. Returns the path of the file. The control file stays until
+    /// `remove()`.
     func move(_ options: Download.Options) async throws(FileFailure) -> String {
         if let unwritten { return try await move(unwritten, options) }
         guard let descriptor, var control else { throw FileFailure("move", partialPath, code: DiskCall.notThere) }
@@ -100,15 +101,16 @@ extension DownloadPart {
         } catch {
             system.setPermissions(of: opened, true, folder: folder)
             if length > 0, isControlEmpty {
-                // Without a description, nothing could continue the part. That of a queue has failed above. `try?`: the first failure
-                // is the one to report.
+                // Without a description, nothing could continue the part. That of a queue has failed above. `try?`: the
+                // first failure is the one to report.
                 if synchronizesEnd || (try? describe(opened)) == nil { length = 0 }
             }
             throw error
         }
     }
 
-    /// Writes the description of a complete part to the empty control file. A torn one is not valid, and the download starts over.
+    /// Writes the description of a complete part to the empty control file. A torn one is not valid, and the download
+    /// starts over.
     private func describe(_ part: Int32) throws(FileFailure) {
         guard let lock, var control else { return }
         control.complete(DiskCall.identity(of: part), length)
@@ -162,7 +164,7 @@ extension DownloadPart {
         case notRemoved(String)
     }
 
-    /// A Boolean value that indicates whether there are bytes to keep: written ones, or the table of segments behind reserved space.
+    /// Whether there are bytes to keep: written ones, or the table of segments behind reserved space.
     private var hasBytes: Bool { length > 0 || control?.segments != nil && !isUnallocated }
 
     /// Ends the use of the files. A part that can be continued stays, and one that cannot is removed. A part that this

@@ -7,25 +7,27 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The partial file of one download and its control file. It makes all calls that can wait for a disk, on a thread that all
-/// durable downloads share.
+/// The partial file of one download and its control file. It makes all calls that can wait for a disk, on a thread that
+/// all durable downloads share.
 ///
-/// The lock on the control file decides who may write. The control file is replaced by renaming a new one, which is locked
-/// before: whoever then gets the lock of the old one finds that it has no name, and opens again.
+/// The lock on the control file decides who may write. The control file is replaced by renaming a new one, which is
+/// locked before: whoever then gets the lock of the old one finds that it has no name, and opens again.
 ///
-/// A small file stays in memory until it is whole, because a killed process may lose as much. It then has a control file for the
-/// lock, and a partial file for the time of its move.
+/// A small file stays in memory until it is whole, because a killed process may lose as much. It then has a control
+/// file for the lock, and a partial file for the time of its move.
 ///
 /// The end of the files, and what is written in segments, is in `DownloadPart+Ends.swift`.
 actor DownloadPart {
     /// The executor of all parts.
     static let executor = QueueExecutor("tern.transfers")
-    /// The number of bytes that one download writes before others have their turn, unless each write waits for the disk.
+    /// The number of bytes that one download writes before others have their turn, unless each write waits for the
+    /// disk.
     private static let turnBytes: Int64 = 1 << 20
     /// The number of bytes after which a synchronizing download waits for the disk.
     private static let synchronizedBytes: Int64 = 8 << 20
     private static let readSize = 1 << 20
-    /// The greatest size of a file that stays in memory until it is whole, in bytes: as much as a killed process may lose.
+    /// The greatest size of a file that stays in memory until it is whole, in bytes: as much as a killed process may
+    /// lose.
     static let smallSize: Int64 = 256 << 10
 
     /// The state of the files when the lock was taken.
@@ -36,12 +38,13 @@ actor DownloadPart {
         var problem: ControlFile.Problem?
         /// The length of the partial file; nil if there is none.
         var length: Int64?
-        /// A Boolean value that indicates whether the partial file was complete before the process ended, and still is.
+        /// Whether the partial file was complete before the process ended, and still is.
         var isComplete = false
-        /// A Boolean value that indicates whether the control file was written since the system was last started. A loss of power in
-        /// between can have taken bytes that had been verified.
+        /// Whether the control file was written since the system was last started. A loss of power in between can have
+        /// taken bytes that had been verified.
         var isFromThisBoot = false
-        /// The length of the destination if a file has been moved there and only its control file is left; nil otherwise.
+        /// The length of the destination if a file has been moved there and only its control file is left; nil
+        /// otherwise.
         var finishedLength: Int64?
     }
 
@@ -54,20 +57,20 @@ actor DownloadPart {
     let system: any FileSystem
     let files: FileStore
     let synchronizes: Bool
-    /// A Boolean value that indicates whether the file is on the disk before it has its name.
+    /// Whether the file is on the disk before it has its name.
     let synchronizesEnd: Bool
     /// The descriptor of the control file, which holds the lock; nil before and after.
     var lock: Int32?
     /// The number of bytes written since others had their turn.
     private var bytesOfTurn: Int64 = 0
     var control: ControlFile?
-    /// A Boolean value that indicates whether the control file is empty: this download created it, and has not begun.
+    /// Whether the control file is empty: this download created it, and has not begun.
     var isControlEmpty = false
-    /// A Boolean value that indicates whether this download has created the control file.
+    /// Whether this download has created the control file.
     private var isControlNew = false
-    /// A Boolean value that indicates whether this download has begun or continued the part.
+    /// Whether this download has begun or continued the part.
     var isAdopted = false
-    /// A Boolean value that indicates whether the file has its name.
+    /// Whether the file has its name.
     var isMoved = false
     var descriptor: Int32?
     /// The bytes of a small file that is not on the disk yet; nil for other files.
@@ -75,7 +78,7 @@ actor DownloadPart {
     /// The number of bytes that are known to be written correctly.
     var length: Int64 = 0
     private var unsynchronized: Int64 = 0
-    /// A Boolean value that indicates whether the part is to be written in segments, and its space is not reserved yet.
+    /// Whether the part is to be written in segments, and its space is not reserved yet.
     var isUnallocated = false
     /// The permissions of a file at the destination that became this part; nil for none.
     var takenPermissions: UInt32?
@@ -85,9 +88,9 @@ actor DownloadPart {
     /// Creates the part of a download that has not begun.
     ///
     /// - Parameters:
-    ///   - synchronizes: A Boolean value that indicates whether the bytes are written to the disk as they arrive.
-    ///   - synchronizesEnd: A Boolean value that indicates whether they are on the disk before the file has its name, and its name
-    ///     before the download ends.
+    ///   - synchronizes: Whether the bytes are written to the disk as they arrive.
+    ///   - synchronizesEnd: Whether they are on the disk before the file has its name, and its name before the download
+    ///     ends.
     init(destination: String, synchronizes: Bool, synchronizesEnd: Bool = false, system: any FileSystem) {
         self.destination = destination
         self.synchronizes = synchronizes
@@ -110,7 +113,7 @@ actor DownloadPart {
 
     /// Takes the lock. Returns false if another download has it.
     ///
-    /// - Parameter createsFolder: A Boolean value that indicates whether missing folders are created.
+    /// - Parameter createsFolder: Whether missing folders are created.
     func acquire(createsFolder: Bool) throws(FileFailure) -> Bool {
         if createsFolder { try system.makeFolders(folder) }
         var last: FileFailure?
@@ -142,10 +145,10 @@ actor DownloadPart {
         (try? ControlFile(read(controlPath, limit: ControlFile.limit + 1), names: names))?.url
     }
 
-    /// A Boolean value that indicates whether there is a control file.
+    /// Whether there is a control file.
     nonisolated var hasControl: Bool { DiskCall.identity(of: controlPath) != nil }
 
-    /// A Boolean value that indicates whether there is a file that the download would continue or remove.
+    /// Whether there is a file that the download would continue or remove.
     nonisolated var hasFiles: Bool { hasControl || DiskCall.identity(of: partialPath) != nil }
 
     nonisolated func destinationIdentity() -> DiskCall.Identity? { DiskCall.identity(of: destination) }
@@ -195,8 +198,8 @@ actor DownloadPart {
         return found
     }
 
-    /// Removes a partial file that is the file at the destination: an earlier process was killed between linking the finished file to
-    /// its destination and removing this name. Returns whether it was one.
+    /// Removes a partial file that is the file at the destination: an earlier process was killed between linking the
+    /// finished file to its destination and removing this name. Returns whether it was one.
     private func removeFinishedPart() throws(FileFailure) -> Bool {
         guard let part = DiskCall.identity(of: partialPath), let file = destinationIdentity(), part.isSameFile(as: file)
         else { return false }
@@ -226,8 +229,8 @@ actor DownloadPart {
         }
     }
 
-    /// Returns the number of bytes of a part that can be relied on: all, unless the system has been restarted since, and the
-    /// part was synchronized.
+    /// Returns the number of bytes of a part that can be relied on: all, unless the system has been restarted since,
+    /// and the part was synchronized.
     nonisolated static func reliableLength(_ length: Int64, of control: ControlFile) -> Int64 {
         guard let synced = control.syncedBytes, control.bootID == nil || control.bootID != DiskCall.bootID else {
             return length
@@ -255,8 +258,8 @@ actor DownloadPart {
     private func beginOnDisk(_ new: ControlFile) throws(FileFailure) {
         isUnallocated = new.segments != nil
         if let old = descriptor, control?.urlDigest != new.urlDigest {
-            // The part of another URL is removed before the description is replaced, and made anew after it: a download that waits
-            // for the lock recognizes the part of its URL by its inode number.
+            // The part of another URL is removed before the description is replaced, and made anew after it: a download
+            // that waits for the lock recognizes the part of its URL by its inode number.
             try system.remove(partialPath)
             descriptor = nil
             try? system.close(old)  // Its bytes are gone.
@@ -351,8 +354,8 @@ actor DownloadPart {
         try add(Int64(bytes.count))
     }
 
-    /// Moves the bytes of a body that have arrived to the end of the partial file, at most `limit`. After a failure, the partial
-    /// file has the length of the bytes that were counted.
+    /// Moves the bytes of a body that have arrived to the end of the partial file, at most `limit`. After a failure,
+    /// the partial file has the length of the bytes that were counted.
     func move(upTo limit: Int64, through pipe: BodyPipe) -> BodyPipe.Moved {
         do throws(FileFailure) {
             try writeToDisk()
@@ -373,7 +376,8 @@ actor DownloadPart {
         }
     }
 
-    /// Lets other downloads use the thread after some bytes. A server that is faster than the disk would otherwise hold them up.
+    /// Lets other downloads use the thread after some bytes. A server that is faster than the disk would otherwise hold
+    /// them up.
     func yieldTurn(after count: Int) async {
         bytesOfTurn += Int64(count)
         guard bytesOfTurn >= Self.turnBytes || synchronizes else { return }
@@ -388,7 +392,8 @@ actor DownloadPart {
         if synchronizes, unsynchronized >= Self.synchronizedBytes { try synchronize() }
     }
 
-    /// Cuts off the part of a failed write, which is right, but whose length is not known. Returns the failure to report.
+    /// Cuts off the part of a failed write, which is right, but whose length is not known. Returns the failure to
+    /// report.
     private func truncate(_ descriptor: Int32, after failure: FileFailure) -> FileFailure {
         try? system.truncate(descriptor, to: length)
         return FileFailure(failure.call, partialPath, code: failure.code)

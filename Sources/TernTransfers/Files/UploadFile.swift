@@ -7,11 +7,11 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The file of one upload and its control file. It makes all calls that can wait for a disk, on a thread that all durable
-/// transfers share.
+/// The file of one upload and its control file. It makes all calls that can wait for a disk, on a thread that all
+/// durable transfers share.
 ///
-/// The lock on the control file decides which process uploads. The control file is written in place: a torn one is not valid,
-/// and the upload starts over.
+/// The lock on the control file decides which process uploads. The control file is written in place: a torn one is not
+/// valid, and the upload starts over.
 actor UploadFile {
     private let path: String
     nonisolated let controlPath: String
@@ -33,7 +33,7 @@ actor UploadFile {
         if let lock { try? system.close(lock) }
     }
 
-    /// A Boolean value that indicates whether there is a control file.
+    /// Whether there is a control file.
     nonisolated var hasControl: Bool { DiskCall.identity(of: controlPath) != nil }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -157,7 +157,7 @@ actor UploadFile {
 
     /// Closes both files.
     ///
-    /// - Parameter keepsControl: A Boolean value that indicates whether a later upload continues this one.
+    /// - Parameter keepsControl: Whether a later upload continues this one.
     func close(keepsControl: Bool) {
         if let lock {
             // Removed under the lock, so that it is this upload's own. A file that stays is checked by the next upload.

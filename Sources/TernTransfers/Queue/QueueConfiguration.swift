@@ -11,13 +11,14 @@ extension TransferQueue {
     public struct Limits: Sendable, Hashable {
         /// The number of transfers that run at the same time. 4 by default; a number below 1 counts as 1.
         public var transfers = 4
-        /// The number of transfers from and to one host that run at the same time. 2 by default; a number below 1 counts as 1.
+        /// The number of transfers from and to one host that run at the same time. 2 by default; a number below 1
+        /// counts as 1.
         public var transfersPerHost = 2
-        /// The rate of all downloads and uploads together, in bytes per second; nil, the default, for no limit. A number below 1 counts
-        /// as 1.
+        /// The rate of all downloads and uploads together, in bytes per second; nil, the default, for no limit. A
+        /// number below 1 counts as 1.
         public var bytesPerSecond: Int?
-        /// The rate of all transfers from and to each host together, in bytes per second; nil, the default, for no limit. A number
-        /// below 1 counts as 1.
+        /// The rate of all transfers from and to each host together, in bytes per second; nil, the default, for no
+        /// limit. A number below 1 counts as 1.
         public var bytesPerSecondPerHost: Int?
 
         /// Creates limits with the defaults of their properties.
@@ -32,9 +33,9 @@ extension TransferQueue {
     public struct Credentials: Sendable {
         /// Header fields that replace those of the item.
         public var headers: Headers
-        /// The URL in place of that of the item, such as a signed one; nil, the default, for that of the item. A download continues
-        /// if it is the same file. For an upload, it is the URL at which the upload is created; the fields are sent to its origin
-        /// alone.
+        /// The URL in place of that of the item, such as a signed one; nil, the default, for that of the item. A
+        /// download continues if it is the same file. For an upload, it is the URL at which the upload is created; the
+        /// fields are sent to its origin alone.
         public var url: URL?
 
         /// Creates credentials.
@@ -46,23 +47,23 @@ extension TransferQueue {
 
     /// The settings of an open queue. They are not stored.
     public struct Configuration: Sendable {
-        /// A Boolean value that indicates whether transfers start when the queue is opened. True by default; with false, a program can
-        /// read and change the queue, and transfers start after `start()`.
+        /// A Boolean value that indicates whether transfers start when the queue is opened. True by default; with
+        /// false, a program can read and change the queue, and transfers start after `start()`.
         public var startsTransfers = true
         /// The limits at first. `setLimits(_:)` changes them.
         public var limits = Limits()
-        /// The failures after which a transfer is taken up again by itself, and its limits. Its wait for the network has no meaning
-        /// here: an item without a network gives its place to others.
+        /// The failures after which a transfer is taken up again by itself, and its limits. Its wait for the network
+        /// has no meaning here: an item without a network gives its place to others.
         public var retry = TransferRetry()
-        /// Returns the credentials of an item at the start of each of its attempts; nil, the default, for none. The attempt fails if it
-        /// throws, with an error of kind ``Tern/NetworkError/Kind/authentication``.
+        /// Returns the credentials of an item at the start of each of its attempts; nil, the default, for none. The
+        /// attempt fails if it throws, with an error of kind ``Tern/NetworkError/Kind/authentication``.
         public var credentials: (@Sendable (_ item: Item) async throws -> Credentials)?
         /// The clock of the delays and of the limits on the rate.
         public var clock: any Clock<Duration> = ContinuousClock()
         /// The file system of the transfers.
         var system: any FileSystem = PosixFileSystem()
-        /// Called before each step of a statement on the queue's own file. Returns a result code of SQLite to fail with, or nil to
-        /// continue. For tests.
+        /// Called before each step of a statement on the queue's own file. Returns a result code of SQLite to fail
+        /// with, or nil to continue. For tests.
         var storeFault: (@Sendable (_ statement: String) -> Int32?)?
 
         /// Creates a configuration with the defaults of its properties.

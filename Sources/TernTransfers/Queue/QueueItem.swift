@@ -62,7 +62,8 @@ extension TransferQueue {
         public let id: ItemID
         /// The direction.
         public let kind: Kind
-        /// The URL of a download, or the URL at which an upload is created. It can hold secrets; ``redactedURL`` hides them.
+        /// The URL of a download, or the URL at which an upload is created. It can hold secrets; ``redactedURL`` hides
+        /// them.
         public let url: URL
         /// The URL for display, without user information, query values and fragment. It has at most 400 characters.
         public var redactedURL: String { Target.redact(url.absoluteString) }
@@ -70,8 +71,8 @@ extension TransferQueue {
         public let file: URL
         /// The state.
         public let state: State
-        /// The reason for which a waiting or running item moves no bytes at present; nil if it moves bytes, waits for its turn, is paused
-        /// or has ended.
+        /// The reason for which a waiting or running item moves no bytes at present; nil if it moves bytes, waits for
+        /// its turn, is paused or has ended.
         public let waitsFor: TransferWait?
         /// The priority.
         public let priority: Request.Priority

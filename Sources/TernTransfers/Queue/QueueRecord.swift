@@ -21,7 +21,8 @@ struct QueueRecord: Sendable, Equatable {
     var url: String
     /// The canonical host of the URL.
     var host: String
-    /// The path of the file: absolute, or relative to the folder of the queue's folder, so that both can be moved together.
+    /// The path of the file: absolute, or relative to the folder of the queue's folder, so that both can be moved
+    /// together.
     var path: String
     var label: String?
     var group: String?

@@ -2,8 +2,8 @@ import CTernSQLite
 import Tern
 import TernCache
 
-/// The format of a queue's file: the steps from each version to the next. An empty file has version 0, so that a new file and an
-/// old one take the same steps.
+/// The format of a queue's file: the steps from each version to the next. An empty file has version 0, so that a new
+/// file and an old one take the same steps.
 enum QueueSchema {
     /// "TrnQ": distinguishes the file from any other SQLite database.
     static let application: Int64 = 0x5472_6E51
@@ -42,7 +42,8 @@ enum QueueSchema {
 
     /// Sets the connection up, and creates or migrates the tables as needed.
     static func open(_ database: SQLiteDatabase, steps: [String]) throws {
-        // The folder's lock excludes others, so no shared memory file is needed. The schema of a foreign file runs no code.
+        // The folder's lock excludes others, so no shared memory file is needed. The schema of a foreign file runs no
+        // code.
         try database.execute(
             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
         let application = try database.number("PRAGMA application_id") ?? 0

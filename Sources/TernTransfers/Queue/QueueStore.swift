@@ -11,7 +11,8 @@ import Foundation
 
 /// The file of a queue: one connection and its statements. Confined to the thread of its queue.
 ///
-/// A transaction is on the disk when it is committed, also after a loss of power. The folder's lock excludes other owners.
+/// A transaction is on the disk when it is committed, also after a loss of power. The folder's lock excludes other
+/// owners.
 final class QueueStore {
     typealias ID = TransferQueue.ItemID
 
@@ -72,8 +73,8 @@ final class QueueStore {
     private var connection: Connection?
     /// The descriptor of the lock.
     private var lock: Int32?
-    /// The folder, held open from its check on, so that a user who may rename the folders above it cannot put another one in its
-    /// place.
+    /// The folder, held open from its check on, so that a user who may rename the folders above it cannot put another
+    /// one in its place.
     private let folder: HeldFolder
 
     /// The greatest size of a stored result or failure, in bytes.
@@ -147,8 +148,8 @@ final class QueueStore {
         }
     }
 
-    /// Creates a file for its owner alone, or opens it if it is one that no other user can write to. An error names the path that
-    /// the caller knows.
+    /// Creates a file for its owner alone, or opens it if it is one that no other user can write to. An error names the
+    /// path that the caller knows.
     private static func openPrivate(
         _ place: String, named path: String, _ system: PosixFileSystem
     ) throws(FileFailure) -> Int32 {
@@ -164,7 +165,8 @@ final class QueueStore {
         }
     }
 
-    /// Creates the file for its owner alone, or checks that no other user can write to it. SQLite's own files get the same mode.
+    /// Creates the file for its owner alone, or checks that no other user can write to it. SQLite's own files get the
+    /// same mode.
     private static func prepareFile(
         _ place: String, named path: String, _ system: PosixFileSystem
     ) throws(TransferQueueError) {

@@ -22,13 +22,13 @@ extension TransferQueue {
         public var group: String?
         /// A name for people; nil, the default, for none. At most 1,024 bytes of UTF-8.
         public var label: String?
-        /// A Boolean value that indicates whether the item waits while the network is known to be metered: while the default route is
-        /// over a mobile network (``Tern/Reachability/Medium/cellular``). False by default.
+        /// A Boolean value that indicates whether the item waits while the network is known to be metered: while the
+        /// default route is over a mobile network (``Tern/Reachability/Medium/cellular``). False by default.
         public var requiresUnmeteredNetwork = false
         /// A Boolean value that indicates whether the item is paused until `resume`. False by default.
         public var isPaused = false
-        /// The header fields of each request. A field whose name says that it is secret is refused, because it would be stored: give
-        /// it with ``TransferQueue/Configuration/credentials``.
+        /// The header fields of each request. A field whose name says that it is secret is refused, because it would be
+        /// stored: give it with ``TransferQueue/Configuration/credentials``.
         public var headers = Headers()
 
         /// The digest of a download's file: ``DurableDownloadOptions/digest``.
@@ -37,10 +37,11 @@ extension TransferQueue {
         public var expectedSize: Int64?
         /// The number of parts of a download that are requested at the same time, from 1, the default, to 16.
         public var segments = 1
-        /// The action when something is already at a download's destination. `.overwrite` by default. `.keepBoth` is refused: after a
-        /// kill, the queue could not find the file that it has finished.
+        /// The action when something is already at a download's destination. `.overwrite` by default. `.keepBoth` is
+        /// refused: after a kill, the queue could not find the file that it has finished.
         public var existing = Download.Existing.overwrite
-        /// A Boolean value that indicates whether missing folders on the way to a download's destination are created. False by default.
+        /// A Boolean value that indicates whether missing folders on the way to a download's destination are created.
+        /// False by default.
         public var createsFolders = false
 
         /// The media type of an upload's file. `application/octet-stream` by default.
@@ -49,7 +50,8 @@ extension TransferQueue {
         public var metadata: [String: String] = [:]
         /// The number of bytes of one request of an upload; nil, the default, for the rest of the file.
         public var chunkSize: Int?
-        /// The hash function by which the server verifies the bytes of an upload's requests; nil, the default, for none.
+        /// The hash function by which the server verifies the bytes of an upload's requests; nil, the default, for
+        /// none.
         public var checksum: FileDigest.Algorithm?
 
         let kind: Item.Kind
@@ -77,7 +79,8 @@ extension TransferQueue {
 
         /// Stores a value with the item, as JSON of at most 64 KiB. Read it with `TransferQueue.userData(_:of:)`.
         ///
-        /// - Throws: The error of the encoder; a ``TransferQueueError`` of kind `.invalidTransfer` if the value is too large.
+        /// - Throws: The error of the encoder; a ``TransferQueueError`` of kind `.invalidTransfer` if the value is too
+        ///   large.
         public mutating func setUserData(_ value: some Encodable) throws {
             let data = try TernJSONEncoder().encode(value)
             guard data.count <= Self.mostUserData else {

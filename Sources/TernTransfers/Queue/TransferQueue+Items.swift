@@ -14,8 +14,9 @@ extension TransferQueue {
 
     /// Stores an item at the end of the queue. Returns its number once it is stored.
     ///
-    /// - Throws: `invalidTransfer` if it cannot work or would store a secret; `duplicate` if an item that has not finished has the same
-    ///   destination, or uploads the same file to the same place; an error of the file, after which nothing is stored.
+    /// - Throws: `invalidTransfer` if it cannot work or would store a secret; `duplicate` if an item that has not
+    ///   finished has the same destination, or uploads the same file to the same place; an error of the file, after
+    ///   which nothing is stored.
     @discardableResult
     public func enqueue(_ transfer: Transfer) throws(TransferQueueError) -> ItemID {
         guard let id = try enqueue(contentsOf: [transfer]).first else { throw .closed }
@@ -92,8 +93,8 @@ extension TransferQueue {
 
     // MARK: Changing
 
-    /// Pauses the items that wait or run. The part of a download stays, unless nothing can continue it. Returns the number of items
-    /// that changed.
+    /// Pauses the items that wait or run. The part of a download stays, unless nothing can continue it. Returns the
+    /// number of items that changed.
     @discardableResult
     public func pause(_ selection: Selection) throws(TransferQueueError) -> Int {
         try change(.pause, selection)
@@ -111,8 +112,8 @@ extension TransferQueue {
         try change(.retry, selection)
     }
 
-    /// Ends the items that have not ended: they have failed, with the kind `.cancelled`, and can be tried again. The part of a download
-    /// stays, unless nothing can continue it. Returns the number of items that changed.
+    /// Ends the items that have not ended: they have failed, with the kind `.cancelled`, and can be tried again. The
+    /// part of a download stays, unless nothing can continue it. Returns the number of items that changed.
     @discardableResult
     public func cancel(_ selection: Selection) throws(TransferQueueError) -> Int {
         try change(.cancel, selection)
@@ -154,12 +155,15 @@ extension TransferQueue {
         ended.remove(id, number: number)
     }
 
-    /// Removes items and the parts of their downloads. Finished files stay. Returns the number of items, when all are gone.
+    /// Removes items and the parts of their downloads. Finished files stay. Returns the number of items, when all are
+    /// gone.
     ///
-    /// The part of an upload that a server has is left to the server. An item whose part cannot be removed stays, as a failed one.
+    /// The part of an upload that a server has is left to the server. An item whose part cannot be removed stays, as a
+    /// failed one.
     ///
-    /// - Throws: `notPermitted` or `inputOutput`, after all others are gone, if an item stays. Its reason has the system's words.
-    ///   `cancelled` if the caller is cancelled before the items are gone; they are removed when their transfers have ended.
+    /// - Throws: `notPermitted` or `inputOutput`, after all others are gone, if an item stays. Its reason has the
+    ///   system's words. `cancelled` if the caller is cancelled before the items are gone; they are removed when their
+    ///   transfers have ended.
     @discardableResult
     public func remove(_ selection: Selection) async throws(TransferQueueError) -> Int {
         _ = try openStore()
@@ -179,8 +183,8 @@ extension TransferQueue {
         throw TransferQueueError(first.kind, first.reason + others)
     }
 
-    /// Forgets items that have finished or failed. Returns their number, once that is stored. The part of a failed download stays beside
-    /// its destination.
+    /// Forgets items that have finished or failed. Returns their number, once that is stored. The part of a failed
+    /// download stays beside its destination.
     @discardableResult
     public func acknowledge(_ selection: Selection) async throws(TransferQueueError) -> Int {
         _ = try openStore()
@@ -217,8 +221,8 @@ extension TransferQueue {
         send(ids.map { .removed($0) })
     }
 
-    /// Changes the order of the queue. An item of a greater priority goes first nevertheless. Returns the number of items that moved;
-    /// 0 for a place beside an item that is not there, or that itself is moved.
+    /// Changes the order of the queue. An item of a greater priority goes first nevertheless. Returns the number of
+    /// items that moved; 0 for a place beside an item that is not there, or that itself is moved.
     @discardableResult
     public func move(_ selection: Selection, to place: Place) throws(TransferQueueError) -> Int {
         let store = try openStore()
@@ -230,7 +234,8 @@ extension TransferQueue {
         return ids.count
     }
 
-    /// Changes the priority of items. A transfer that runs keeps the one that it started with. Returns the number of items.
+    /// Changes the priority of items. A transfer that runs keeps the one that it started with. Returns the number of
+    /// items.
     @discardableResult
     public func setPriority(_ priority: Request.Priority, of selection: Selection) throws(TransferQueueError) -> Int {
         let ids = Set(ids(of: selection))
@@ -268,11 +273,11 @@ extension TransferQueue {
                     uniqueKeysWithValues: changes.map { ($0.id, ($0.record.priority.rawValue, $0.record.position)) })))
     }
 
-    /// Lets the items of a group start when all items of other groups have finished. It replaces what was set before, is stored, and
-    /// holds also for items that are enqueued later.
+    /// Lets the items of a group start when all items of other groups have finished. It replaces what was set before,
+    /// is stored, and holds also for items that are enqueued later.
     ///
-    /// A group without items has finished, and items that were acknowledged or removed do not count. A failed item holds the group up
-    /// until it is tried again with success, acknowledged or removed.
+    /// A group without items has finished, and items that were acknowledged or removed do not count. A failed item
+    /// holds the group up until it is tried again with success, acknowledged or removed.
     ///
     /// - Throws: `cyclicDependency` if the group would wait for itself.
     public func setDependencies(of group: String, on groups: Set<String>) throws(TransferQueueError) {
@@ -291,7 +296,8 @@ extension TransferQueue {
 
     // MARK: Reading
 
-    /// All items: those that have not ended in their order, by priority and place, then the others in the order of their ends.
+    /// All items: those that have not ended in their order, by priority and place, then the others in the order of
+    /// their ends.
     public var snapshot: [Item] {
         get throws(TransferQueueError) {
             let store = try openStore()
@@ -366,11 +372,11 @@ extension TransferQueue {
             completedBytes: record.completed, totalBytes: record.total, isFinished: state.hasEnded)
     }
 
-    /// Every item that has finished or failed and is not acknowledged: first those of earlier processes, in the order of their ends, then
-    /// each one when it ends. Each access returns a new stream, which begins with the oldest.
+    /// Every item that has finished or failed and is not acknowledged: first those of earlier processes, in the order
+    /// of their ends, then each one when it ends. Each access returns a new stream, which begins with the oldest.
     ///
-    /// The stream reads the file as it proceeds, so that a slow reader loses none and costs no memory. It ends when the queue is closed,
-    /// or the reader is cancelled.
+    /// The stream reads the file as it proceeds, so that a slow reader loses none and costs no memory. It ends when the
+    /// queue is closed, or the reader is cancelled.
     public nonisolated var results: AsyncStream<Item> {
         let last = Lock(Int64(0))
         return AsyncStream {
@@ -404,8 +410,9 @@ extension TransferQueue {
 
     /// Returns the progress of items together: bytes, speed and remaining time, at most 10 times a second.
     ///
-    /// The last element, for which `isFinished` is true, comes when every item of the selection has ended, or the queue is closed. The
-    /// total is nil while the size of an item is not known. Acknowledged items count from the opening of the queue on.
+    /// The last element, for which `isFinished` is true, comes when every item of the selection has ended, or the queue
+    /// is closed. The total is nil while the size of an item is not known. Acknowledged items count from the opening of
+    /// the queue on.
     public nonisolated func progress(of selection: Selection = .all) -> AsyncStream<Session.Progress> {
         ProgressSampler.stream { await self.progressNow(of: selection) }
     }

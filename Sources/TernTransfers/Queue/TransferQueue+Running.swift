@@ -48,7 +48,7 @@ struct RunningTransfer: Sendable {
 }
 
 extension RunningTransfer.Handle {
-    /// A Boolean value that indicates whether the transfer has ended because there is no network.
+    /// Whether the transfer has ended because there is no network.
     var endedOffline: Bool {
         switch self {
         case .download(let task): task.download.endedOffline.load(ordering: .relaxed)
@@ -213,7 +213,8 @@ extension TransferQueue {
         }
     }
 
-    /// Stores the result of a transfer whose file has its name. Results that arrive at the same time share a transaction.
+    /// Stores the result of a transfer whose file has its name. Results that arrive at the same time share a
+    /// transaction.
     private func store(_ result: Result, of id: ItemID) async throws(TransferQueueError) {
         let unsaved = UnsavedResult(id, result)
         unsavedResults.append(unsaved)
@@ -254,7 +255,7 @@ extension TransferQueue {
     ///
     /// - Parameters:
     ///   - failure: Its error; nil after success.
-    ///   - isOffline: A Boolean value that indicates whether it ended because there was no network. The network can be back.
+    ///   - isOffline: Whether it ended because there was no network. The network can be back.
     private func transferDidEnd(_ id: ItemID, _ failure: NetworkError?, isOffline: Bool) {
         let progress = transfers.removeValue(forKey: id)?.progress
         defer { notify() }

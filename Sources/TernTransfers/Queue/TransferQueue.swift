@@ -7,8 +7,8 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A list of downloads and uploads that is stored in a folder, and that finishes whatever interrupts it: a failure, a machine
-/// without a network, and the end of the process.
+/// A list of downloads and uploads that is stored in a folder, and that finishes whatever interrupts it: a failure, a
+/// machine without a network, and the end of the process.
 ///
 /// ```swift
 /// let queue = try await TransferQueue.open(folder, session: session)
@@ -19,13 +19,14 @@ public import Foundation
 /// }
 /// ```
 ///
-/// Each item is a durable download or upload, which continues where an earlier process left it. `enqueue` returns once the item is
-/// stored, also against a loss of power. The next process that opens the folder continues all items that waited or ran. The result of
-/// an item is stored before the queue forgets how to find its file, and is reported in ``results`` and ``snapshot`` until it is
-/// acknowledged, so a kill loses none.
+/// Each item is a durable download or upload, which continues where an earlier process left it. `enqueue` returns once
+/// the item is stored, also against a loss of power. The next process that opens the folder continues all items that
+/// waited or ran. The result of an item is stored before the queue forgets how to find its file, and is reported in
+/// ``results`` and ``snapshot`` until it is acknowledged, so a kill loses none.
 ///
-/// A folder has one open queue at a time, in this process or another one. The queue reads and writes its file (SQLite) on a thread of
-/// its own. It holds itself while transfers run; call ``close()`` to end it. Calls take effect in the order in which they are made.
+/// A folder has one open queue at a time, in this process or another one. The queue reads and writes its file (SQLite)
+/// on a thread of its own. It holds itself while transfers run; call ``close()`` to end it. Calls take effect in the
+/// order in which they are made.
 public actor TransferQueue {
     nonisolated let session: Session
     nonisolated let configuration: Configuration
@@ -93,16 +94,18 @@ public actor TransferQueue {
 
     /// Opens the queue of a folder, and creates it if there is none. The items that waited or ran continue.
     ///
-    /// The folder is for the queue alone. A file below the folder that contains it is stored with a relative path, so that both can be
-    /// moved together. The file of the queue can hold URLs with secrets, and can be read by its owner alone.
+    /// The folder is for the queue alone. A file below the folder that contains it is stored with a relative path, so
+    /// that both can be moved together. The file of the queue can hold URLs with secrets, and can be read by its owner
+    /// alone.
     ///
     /// - Parameters:
     ///   - folder: The folder. Its URL has the scheme `file`.
     ///   - session: The session of the transfers.
     ///   - configuration: The settings, which are not stored.
-    /// - Throws: `inUse` while another queue, of this process or another one, has the folder; `unsupportedVersion` if a later version of
-    ///   Tern wrote it; `damaged` if its file has a value that Tern did not write; `notPermitted` if another user may replace its files;
-    ///   `notPermitted`, `noSpace` or `inputOutput` if it cannot be written; `invalidArgument` for another URL.
+    /// - Throws: `inUse` while another queue, of this process or another one, has the folder; `unsupportedVersion` if a
+    ///   later version of Tern wrote it; `damaged` if its file has a value that Tern did not write; `notPermitted` if
+    ///   another user may replace its files; `notPermitted`, `noSpace` or `inputOutput` if it cannot be written;
+    ///   `invalidArgument` for another URL.
     public static func open(
         _ folder: URL, session: Session, configuration: Configuration = Configuration()
     ) async throws(TransferQueueError) -> TransferQueue {
@@ -143,9 +146,9 @@ public actor TransferQueue {
         if store != nil, !isClosing { perform(schedule.start()) }
     }
 
-    /// Ends all transfers, and releases the folder when they have ended. Their parts and states stay for the next opening. Streams of
-    /// the queue end, and later calls throw `closed`. A cancellation of the caller changes nothing: the folder must not have another
-    /// owner while transfers run.
+    /// Ends all transfers, and releases the folder when they have ended. Their parts and states stay for the next
+    /// opening. Streams of the queue end, and later calls throw `closed`. A cancellation of the caller changes nothing:
+    /// the folder must not have another owner while transfers run.
     public func close() async {
         if closing == nil {
             schedule.stop()
@@ -175,8 +178,9 @@ public actor TransferQueue {
 
     // MARK: Streams
 
-    /// The changes of the queue from now on. Each access returns a new stream that holds up to 1,024 events for a slow reader. One
-    /// `.dropped` takes the place of further events and counts them. The stream ends when the queue is closed.
+    /// The changes of the queue from now on. Each access returns a new stream that holds up to 1,024 events for a slow
+    /// reader. One `.dropped` takes the place of further events and counts them. The stream ends when the queue is
+    /// closed.
     public nonisolated var events: AsyncStream<Event> { broadcast.stream() }
 
     /// Publishes events.
@@ -196,9 +200,9 @@ public actor TransferQueue {
         }
     }
 
-    /// Returns when nothing runs, and nothing is left that could start by itself: all items are paused, have failed or finished, or wait
-    /// for a group of such items. An item that waits for the network counts as one that could start. Returns also when the queue is
-    /// closed, or the caller is cancelled.
+    /// Returns when nothing runs, and nothing is left that could start by itself: all items are paused, have failed or
+    /// finished, or wait for a group of such items. An item that waits for the network counts as one that could start.
+    /// Returns also when the queue is closed, or the caller is cancelled.
     public func drained() async {
         await changed { $0.store == nil || ($0.schedule.isIdle && $0.transfers.isEmpty && $0.discarding == nil) }
     }
@@ -224,8 +228,8 @@ public actor TransferQueue {
         }
     }
 
-    /// Tries the hosts without a route again after a while: they can be reached without a default route, which is all that the
-    /// status of the network tells.
+    /// Tries the hosts without a route again after a while: they can be reached without a default route, which is all
+    /// that the status of the network tells.
     func tryOfflineHostsLater() {
         guard nextTrial == nil, schedule.hasOfflineHosts else { return }
         let time = TransferTime(configuration.clock)

@@ -13,8 +13,9 @@ struct StrongValidators: Sendable, Equatable {
     /// `Last-Modified`, if it is strong; nil otherwise.
     var lastModified: String?
 
-    /// The time by which a file must have been unchanged when the response was made. RFC 9110 §8.8.2.2 asks for a second, if
-    /// both times are known to come from one clock, and for enough to make differences between clocks unlikely otherwise.
+    /// The time by which a file must have been unchanged when the response was made. RFC 9110 §8.8.2.2 asks for a
+    /// second, if both times are known to come from one clock, and for enough to make differences between clocks
+    /// unlikely otherwise.
     private static let shortestAge: TimeInterval = 60
 
     init(etag: String? = nil, lastModified: String? = nil) {
@@ -22,7 +23,8 @@ struct StrongValidators: Sendable, Equatable {
         self.lastModified = lastModified
     }
 
-    /// Reads the validators of a response. A response with a content coding has none: its bytes are not those of the file.
+    /// Reads the validators of a response. A response with a content coding has none: its bytes are not those of the
+    /// file.
     init(_ head: ResponseHead) {
         let headers = head.headers
         guard head.contentCodings.isEmpty, headers["Accept-Ranges"]?.lowercased() != "none" else { return }
@@ -46,17 +48,18 @@ struct StrongValidators: Sendable, Equatable {
 
 /// Makes the request for the rest of a partial file, and decides how its response is used. Pure.
 ///
-/// The fields of a range and the checks of a 206 response are those of every download, ``ResumedDownloadRules``. This adds the
-/// choice of the validator, and the reasons for a trace.
+/// The fields of a range and the checks of a 206 response are those of every download, ``ResumedDownloadRules``. This
+/// adds the choice of the validator, and the reasons for a trace.
 struct ContinuationRule: Sendable, Equatable {
     /// The next step after a response.
     enum Decision: Sendable, Equatable {
-        /// Appends the body to the partial file, which is then right until position `end`. `total` is the size of the whole file. If
-        /// `end` is before the end of what was asked for, the rest is asked for next.
+        /// Appends the body to the partial file, which is then right until position `end`. `total` is the size of the
+        /// whole file. If `end` is before the end of what was asked for, the rest is asked for next.
         case append(until: Int64, total: Int64)
         /// Uses the body from its beginning in place of the partial file.
         case replace(StartOverReason)
-        /// Discards the response and asks for the rest with the date: the server does not compare entity tags in If-Range.
+        /// Discards the response and asks for the rest with the date: the server does not compare entity tags in
+        /// If-Range.
         case askWithDate
         /// Discards the response and asks for the whole file.
         case askForWhole(StartOverReason)
@@ -76,7 +79,7 @@ struct ContinuationRule: Sendable, Equatable {
     var size: Int64?
     /// The origin that sent these bytes.
     var origin: String?
-    /// A Boolean value that indicates whether the date is sent although there is an entity tag.
+    /// Whether the date is sent although there is an entity tag.
     var prefersDate = false
     /// The number of times in a row that the server has refused the request for the rest.
     var refusals = 0
@@ -146,8 +149,8 @@ struct ContinuationRule: Sendable, Equatable {
         rules?.decision(onWholeFile: head.status, headers: head.headers) ?? .use(length: nil)
     }
 
-    /// Decides on a 416. The server has evaluated the range, so the file is complete if its length is that of the part and it
-    /// is the same version.
+    /// Decides on a 416. The server has evaluated the range, so the file is complete if its length is that of the part
+    /// and it is the same version.
     private func decision(onUnsatisfiable head: ResponseHead) -> Decision {
         let ranges = head.headers.values(for: "Content-Range")
         guard end == nil, ranges.count == 1, let range = ContentRange(ranges[0]), range.unit == "bytes",

@@ -6,8 +6,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The names of the two files beside a destination. They depend on the destination's name alone, so that every process that
-/// asks for the destination finds them, also after their folder was moved.
+/// The names of the two files beside a destination. They depend on the destination's name alone, so that every process
+/// that asks for the destination finds them, also after their folder was moved.
 struct ControlNames: Sendable, Equatable {
     /// The file that holds the bytes so far: `.big.iso.tern`.
     let partial: String
@@ -39,8 +39,8 @@ struct ControlNames: Sendable, Equatable {
     }
 }
 
-/// The description of a partial file that a later process continues. It is a file that anybody who can write to the folder may
-/// have changed, so reading it checks each value: none can add a field to a request or name another file.
+/// The description of a partial file that a later process continues. It is a file that anybody who can write to the
+/// folder may have changed, so reading it checks each value: none can add a field to a request or name another file.
 struct ControlFile: Sendable, Equatable, Codable {
     /// The version that this code writes. A later one is refused, and not overwritten.
     static let currentVersion = 1
@@ -48,7 +48,8 @@ struct ControlFile: Sendable, Equatable, Codable {
     private(set) var version = currentVersion
     /// The URL of the download, as it was sent first. It can hold secrets: the file can be read by its owner alone.
     var url: String
-    /// The digest as it stands in the file; nil otherwise. It is computed only when the file is written, which small files seldom are.
+    /// The digest as it stands in the file; nil otherwise. It is computed only when the file is written, which small
+    /// files seldom are.
     private var storedDigest: String?
     /// The name of the partial file, beside this one.
     var partialFile: String
@@ -190,8 +191,9 @@ struct ControlFile: Sendable, Equatable, Codable {
         return nil
     }
 
-    /// Returns the digest that identifies a URL: without user information and fragment, which are never sent, and without the
-    /// items of the query that sign it, which differ each time. Other secrets, such as a session or a key, can name the resource.
+    /// Returns the digest that identifies a URL: without user information and fragment, which are never sent, and
+    /// without the items of the query that sign it, which differ each time. Other secrets, such as a session or a key,
+    /// can name the resource.
     static func digest(of url: String) -> String {
         // `try?`: an invalid URL is compared as text.
         guard let target = try? Target(absolute: url) else {

@@ -12,8 +12,8 @@ public import Foundation
 /// options.digest = .sha256("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
 /// ```
 ///
-/// A text is read as hexadecimal digits or as base64. A download whose digest is neither, or has the wrong length, fails with
-/// `.invalidRequest` before anything is sent.
+/// A text is read as hexadecimal digits or as base64. A download whose digest is neither, or has the wrong length,
+/// fails with `.invalidRequest` before anything is sent.
 public struct FileDigest: Sendable, Hashable {
     /// A hash function.
     public enum Algorithm: String, Sendable, Hashable, CaseIterable {
@@ -71,7 +71,7 @@ public struct FileDigest: Sendable, Hashable {
     /// Returns the SHA-512 digest that a text states.
     public static func sha512(_ text: String) -> FileDigest { FileDigest(.sha512, text) }
 
-    /// A Boolean value that indicates whether the digest has the length of its function.
+    /// Whether the digest has the length of its function.
     var isValid: Bool { bytes.count == algorithm.length }
 
     private static func hexadecimal(_ digits: [UInt8]) -> Data? {
@@ -99,8 +99,9 @@ extension FileDigest: CustomStringConvertible {
 }
 
 extension FileDigest {
-    /// Returns the digest that a response states for the whole file; nil for none. `Repr-Digest` (RFC 9530 §3) comes before
-    /// `Content-MD5` (RFC 1864), which is the digest of the body and thus of the file only in a response of status 200.
+    /// Returns the digest that a response states for the whole file; nil for none. `Repr-Digest` (RFC 9530 §3) comes
+    /// before `Content-MD5` (RFC 1864), which is the digest of the body and thus of the file only in a response of
+    /// status 200.
     ///
     /// The digests of a response with a content coding are those of the encoded bytes, which are not the file's.
     init?(of headers: Headers, status: Int) {
@@ -118,8 +119,8 @@ extension FileDigest {
     /// The longest field that is read, in bytes.
     private static let longestField = 4 << 10
 
-    /// Parses a dictionary of digests, `sha-256=:…:, sha-512=:…:`. Members of other functions and with parameters that are no
-    /// digests are ignored. A malformed digest of SHA-256 counts as none.
+    /// Parses a dictionary of digests, `sha-256=:…:, sha-512=:…:`. Members of other functions and with parameters that
+    /// are no digests are ignored. A malformed digest of SHA-256 counts as none.
     private static func representation(_ values: [String]) -> FileDigest? {
         let text = values.joined(separator: ",")
         guard !text.isEmpty, text.utf8.count <= longestField else { return nil }

@@ -1,5 +1,5 @@
-/// Gives each name in use a number, from 0 on, and counts its uses. A number that is free is given to the next name, so a queue that
-/// lives for years keeps no more of them than it needs at a time. Pure.
+/// Gives each name in use a number, from 0 on, and counts its uses. A number that is free is given to the next name, so
+/// a queue that lives for years keeps no more of them than it needs at a time. Pure.
 struct Numbering<Name: Hashable & Sendable>: Sendable {
     private var numbers: [Name: Int] = [:]
     private var uses: [(name: Name, count: Int)?] = []

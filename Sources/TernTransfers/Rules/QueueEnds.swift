@@ -1,7 +1,7 @@
 /// The items of a queue that have ended, in the order of their ends. Pure.
 ///
-/// Thousands of ends can wait for their acknowledgment. A look-up is a binary search, and a new end is almost always the last one. A
-/// removal at the front costs constant time on average, and one elsewhere moves the ends behind it.
+/// Thousands of ends can wait for their acknowledgment. A look-up is a binary search, and a new end is almost always
+/// the last one. A removal at the front costs constant time on average, and one elsewhere moves the ends behind it.
 struct QueueEnds: Sendable {
     typealias ID = TransferQueue.ItemID
 

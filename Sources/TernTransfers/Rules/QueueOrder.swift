@@ -13,15 +13,16 @@ enum QueueOrder {
     /// The greatest number; a stored one beyond it is not valid.
     static let bound: Int64 = 1 << 60
 
-    /// Returns the numbers for items that are added at the end; nil if there is no room, and all items need new numbers.
+    /// Returns the numbers for items that are added at the end; nil if there is no room, and all items need new
+    /// numbers.
     static func numbers(forNew count: Int, after last: Int64?) -> [Int64]? {
         let start = last ?? 0
         guard start <= bound - Int64(count) * gap else { return nil }
         return (0..<count).map { start + Int64($0 + 1) * gap }
     }
 
-    /// Returns the new numbers of a move: those of the moved items, or of all if there is no room between two others. Empty for a
-    /// place beside an item that is not there, or that itself moves.
+    /// Returns the new numbers of a move: those of the moved items, or of all if there is no room between two others.
+    /// Empty for a place beside an item that is not there, or that itself moves.
     ///
     /// - Parameters:
     ///   - moved: The items that move, in their new order.

@@ -1,7 +1,7 @@
 /// Decides which transfers of a queue run: from the items, their order, the limits, the groups and the network. Pure.
 ///
-/// Items that differ only in their order wait in one lane: they have the same host, the same group and the same demand on the
-/// network, so that all of a lane may start, or none. A decision looks at the front of each lane.
+/// Items that differ only in their order wait in one lane: they have the same host, the same group and the same demand
+/// on the network, so that all of a lane may start, or none. A decision looks at the front of each lane.
 struct QueueSchedule: Sendable {
     typealias ID = TransferQueue.ItemID
     typealias State = TransferQueue.State
@@ -23,7 +23,7 @@ struct QueueSchedule: Sendable {
         let group: String?
         var requiresUnmetered = false
         var intent = Intent.waiting
-        /// A Boolean value that indicates whether a failed item can succeed when it is tried again.
+        /// Whether a failed item can succeed when it is tried again.
         var isRetryable = false
 
         fileprivate var activity = Activity.idle
@@ -94,7 +94,7 @@ struct QueueSchedule: Sendable {
     private struct Host {
         /// The number of transfers, including those that are about to end.
         var active = 0
-        /// A Boolean value that indicates whether a connection failed for want of a network, which has not returned yet.
+        /// Whether a connection failed for want of a network, which has not returned yet.
         var isOffline = false
     }
 
@@ -287,14 +287,14 @@ struct QueueSchedule: Sendable {
         return actions + next()
     }
 
-    /// A Boolean value that indicates whether a host waits for the network.
+    /// Whether a host waits for the network.
     var hasOfflineHosts: Bool { hosts.contains { $0.isOffline } }
 
     /// Returns whether the host of an item waits for the network.
     func isOffline(_ id: ID) -> Bool { entries[id].map { hosts[lanes[$0.lane].name.host].isOffline } ?? false }
 
-    /// Lets the items of the hosts that wait for the network start, because a host can be reached without a default route. A host that
-    /// still cannot be reached waits again.
+    /// Lets the items of the hosts that wait for the network start, because a host can be reached without a default
+    /// route. A host that still cannot be reached waits again.
     mutating func tryOfflineHosts() -> [Action] {
         var actions: [Action] = []
         for index in hosts.indices where hosts[index].isOffline {
@@ -304,15 +304,15 @@ struct QueueSchedule: Sendable {
         return actions + next()
     }
 
-    /// A Boolean value that indicates whether nothing runs, and nothing is left that could start by itself.
+    /// Whether nothing runs, and nothing is left that could start by itself.
     var isIdle: Bool {
         active == 0 && (!isStarted || lanes.allSatisfy { $0.waiting.isEmpty || isBlocked($0.name.group) })
     }
 
     // MARK: Groups
 
-    /// Lets the items of a group start when all items of other groups have finished. Returns nil, and changes nothing, if the group
-    /// would wait for itself.
+    /// Lets the items of a group start when all items of other groups have finished. Returns nil, and changes nothing,
+    /// if the group would wait for itself.
     mutating func setDependencies(of name: String, on names: Set<String>) -> [Action]? {
         let group = takeGroup(name)
         let dependencies = Set(names.map { takeGroup($0) })
@@ -324,7 +324,8 @@ struct QueueSchedule: Sendable {
         let old = groups[group].dependencies
         groups[group].dependencies = dependencies
         releaseGroups(old)
-        // A group with dependencies uses itself once. `takeGroup` above added a use: too many if there was one, or if none is needed now.
+        // A group with dependencies uses itself once. `takeGroup` above added a use: too many if there was one, or if
+        // none is needed now.
         if !old.isEmpty { releaseGroups([group]) }
         if dependencies.isEmpty { releaseGroups([group]) }
         return next()

@@ -9,25 +9,25 @@ import Foundation
 /// The rules by which a durable download or upload is taken up again after a failure.
 ///
 /// A failure is temporary by the rules of ``Tern/RetryPolicy``: its statuses and kinds, its delays and its bound for
-/// `Retry-After`. An attempt that moved new bytes sets the count of failures back, so that a transfer over a bad connection
-/// ends as long as it proceeds. A wait for the network is no attempt.
+/// `Retry-After`. An attempt that moved new bytes sets the count of failures back, so that a transfer over a bad
+/// connection ends as long as it proceeds. A wait for the network is no attempt.
 public struct TransferRetry: Sendable {
-    /// The failures that are temporary, and the delays. Its `limit` is the number of attempts in a row that move no new byte
-    /// and are followed by another one: 9 by default. The longest `Retry-After` is 2 minutes by default.
+    /// The failures that are temporary, and the delays. Its `limit` is the number of attempts in a row that move no new
+    /// byte and are followed by another one: 9 by default. The longest `Retry-After` is 2 minutes by default.
     public var policy = RetryPolicy()
     /// The number of attempts in all; nil, the default, for any number.
     public var maximumAttempts: Int?
-    /// The time in which at least one new byte must move, without the waits for the network. 10 minutes by default; nil for
-    /// no limit.
+    /// The time in which at least one new byte must move, without the waits for the network. 10 minutes by default; nil
+    /// for no limit.
     public var timeWithoutProgress: Duration? = .seconds(600)
     /// The time of the whole transfer; nil, the default, for no limit.
     public var maximumTime: Duration?
     /// The time of each wait for the network; nil, the default, for no limit. `.zero` turns the waits off.
     ///
-    /// During the wait, the host is tried again after 1, 2, 4 and more seconds, up to every 30 seconds, because it can have a
-    /// route although there is no default route. A trial is no attempt.
+    /// During the wait, the host is tried again after 1, 2, 4 and more seconds, up to every 30 seconds, because it can
+    /// have a route although there is no default route. A trial is no attempt.
     public var offlineWait: Duration?
-    /// A Boolean value that indicates whether the transfer ends without a network, because its queue waits for it.
+    /// Whether the transfer ends without a network, because its queue waits for it.
     var endsOffline = false
 
     /// Creates rules with the defaults of their properties.
@@ -40,8 +40,8 @@ public struct TransferRetry: Sendable {
 }
 
 extension TransferRetry {
-    /// Limits the total time of a request to the rest of the time of the whole transfer: the attempt that runs when the time is over
-    /// ends, too.
+    /// Limits the total time of a request to the rest of the time of the whole transfer: the attempt that runs when the
+    /// time is over ends, too.
     ///
     /// - Parameters:
     ///   - elapsed: The time since the start of the transfer.
@@ -75,15 +75,15 @@ struct RetrySchedule: Sendable {
         var error: NetworkError
         /// The request of the attempt.
         var request: Request
-        /// A Boolean value that indicates whether the attempt brought bytes that the download did not have before.
+        /// Whether the attempt brought bytes that the download did not have before.
         var hasNewBytes = false
-        /// A Boolean value that indicates whether the attempt moved bytes, of which it is not known whether they count: the server
-        /// can have received none, and a file that changed begins anew. They restart the time without progress alone, so that a
-        /// server that takes nothing is not asked for ever.
+        /// Whether the attempt moved bytes, of which it is not known whether they count: the server can have received
+        /// none, and a file that changed begins anew. They restart the time without progress alone, so that a server
+        /// that takes nothing is not asked for ever.
         var hasMovedBytes = false
         /// False if the machine is known to have no network and no route to the host.
         var hasNetwork = true
-        /// A Boolean value that indicates whether the caller can give a new URL.
+        /// Whether the caller can give a new URL.
         var canReplaceURL = false
         /// The time since the start of the transfer.
         var elapsed: Duration
@@ -91,28 +91,29 @@ struct RetrySchedule: Sendable {
         var random: Double
         /// The time to compare a date in `Retry-After` with.
         var now = Date()
-        /// A Boolean value that indicates whether the failure is temporary although its kind is not.
+        /// Whether the failure is temporary although its kind is not.
         var isTemporary = false
     }
 
     private let rules: TransferRetry
     /// The number of attempts in a row that brought no new byte.
     private var failures = 0
-    /// The number of failed attempts, without those that only waited for the network. A download sets it before each decision, so
-    /// that all of its segments count together.
+    /// The number of failed attempts, without those that only waited for the network. A download sets it before each
+    /// decision, so that all of its segments count together.
     var failedAttempts = 0
     /// The number of URLs in a row with which no byte came.
     private var replacements = 0
     /// The time of the last progress, without the waits for the network.
     private var lastProgress = Duration.zero
     private var offlineTime = Duration.zero
-    /// The trials of the wait for the network or a descriptor, and the time at which it began; nil if the last failure was another
-    /// one.
+    /// The trials of the wait for the network or a descriptor, and the time at which it began; nil if the last failure
+    /// was another one.
     private var trials: (delays: RouteTrials, start: Duration)?
 
     /// The statuses with which servers refuse a signed URL that has expired.
     private static let refusals: Set = [400, 401, 403, 410]
-    /// The number of new URLs in a row that are tried. The second covers one that expired between its making and its use.
+    /// The number of new URLs in a row that are tried. The second covers one that expired between its making and its
+    /// use.
     private static let mostReplacements = 2
     /// The failures before any byte of a request was sent. Without a network, they are its consequence.
     private static let connectKinds: Set<NetworkError.Kind> = [.dns, .connectionFailed, .connectTimedOut, .proxy]
@@ -122,8 +123,8 @@ struct RetrySchedule: Sendable {
     /// Records a wait for the network, which counts for no limit but that of the whole time.
     mutating func addOfflineTime(_ time: Duration) { offlineTime += time }
 
-    /// Records progress: new bytes, or other work, such as hashing a part or waiting for another download. Restarts the count of
-    /// failures and the time without progress.
+    /// Records progress: new bytes, or other work, such as hashing a part or waiting for another download. Restarts the
+    /// count of failures and the time without progress.
     ///
     /// - Parameter elapsed: The time since the start of the transfer.
     mutating func recordProgress(at elapsed: Duration) {
@@ -143,7 +144,8 @@ struct RetrySchedule: Sendable {
         return .waitForNetwork(upTo: delay)
     }
 
-    /// Waits for a lack that has nothing to do with the server or the file: it counts for no limit but that of the whole time.
+    /// Waits for a lack that has nothing to do with the server or the file: it counts for no limit but that of the
+    /// whole time.
     private mutating func waitForDescriptor(at elapsed: Duration) -> Action {
         guard let delay = nextTrial(at: elapsed, within: nil) else {
             return .giveUp("no descriptor became free in time")

@@ -6,8 +6,8 @@ import Foundation
 
 /// The division of a file into segments of about equal length, and the table of how far each has come. Pure.
 ///
-/// The table stands behind the last byte of the partial file: the number of bytes of each segment, as eight bytes each, least
-/// significant byte first. It is written after the bytes that it counts, and cut off at the end.
+/// The table stands behind the last byte of the partial file: the number of bytes of each segment, as eight bytes each,
+/// least significant byte first. It is written after the bytes that it counts, and cut off at the end.
 struct SegmentPlan: Sendable, Equatable {
     /// The greatest number of segments.
     static let mostSegments = 16

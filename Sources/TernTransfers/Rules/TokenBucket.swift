@@ -2,8 +2,9 @@ import TernConcurrency
 
 /// Limits a flow of bytes: each byte takes a token, and tokens come at the rate. Pure; the time is given.
 ///
-/// The bucket holds a quarter of a second's tokens, so that a download that was held up does not catch up in one burst. Bytes
-/// that have arrived cannot be refused, so the number of tokens can be negative: the delay is then the time until it is zero.
+/// The bucket holds a quarter of a second's tokens, so that a download that was held up does not catch up in one burst.
+/// Bytes that have arrived cannot be refused, so the number of tokens can be negative: the delay is then the time until
+/// it is zero.
 struct TokenBucket: Sendable, Equatable {
     /// The rate in bytes per second; nil for no limit.
     private(set) var rate: Int?
@@ -67,7 +68,7 @@ final class DownloadThrottle: Sendable {
         set { bucket.withLock { $0.setRate(newValue, now: time.elapsed()) } }
     }
 
-    /// A Boolean value that indicates whether there is a limit now.
+    /// Whether there is a limit now.
     var isLimited: Bool { rate != nil || shared.contains { $0.isLimited } }
 
     /// The reason why a wait ended early.

@@ -15,7 +15,8 @@ struct TransferHooks<Value: Sendable>: Sendable {
     /// The limits on the rate that the transfer shares with others.
     var throttles: [DownloadThrottle] = []
 
-    /// Returns a request with the credentials of its next attempt. Secret fields go to the origin that they were meant for.
+    /// Returns a request with the credentials of its next attempt. Secret fields go to the origin that they were meant
+    /// for.
     func request(_ first: Request) async throws(NetworkError) -> Request {
         var request = first
         let (headers, target) = try await newCredentials(for: first)

@@ -17,13 +17,13 @@ final class TransferTrace<Event: Sendable>: Sendable {
 
 /// The reason for which a transfer moves no bytes at present. New cases can be added, so a switch needs a `default`.
 public enum TransferWait: Sendable, Hashable {
-    /// There is no default route, and none to the host is known. The transfer continues when there is a network, and tries the host
-    /// again after this delay in any case.
+    /// There is no default route, and none to the host is known. The transfer continues when there is a network, and
+    /// tries the host again after this delay in any case.
     case route(host: String, nextTrial: Duration)
     /// The last attempt has failed. The next one begins after this delay.
     case delay(Duration)
-    /// The process or the system has no free descriptor for a connection or a file, not even that of an idle connection. The
-    /// transfer is tried again after this delay.
+    /// The process or the system has no free descriptor for a connection or a file, not even that of an idle
+    /// connection. The transfer is tried again after this delay.
     case descriptor(nextTrial: Duration)
     /// The network is metered, and the item must not use it.
     case unmeteredNetwork

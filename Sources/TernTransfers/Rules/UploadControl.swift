@@ -6,8 +6,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The description of an upload that a later process continues. It is a file that anybody who can write to the folder may have
-/// changed, so reading it checks each value.
+/// The description of an upload that a later process continues. It is a file that anybody who can write to the folder
+/// may have changed, so reading it checks each value.
 struct UploadControl: Sendable, Equatable, Codable {
     static let currentVersion = 1
     /// The greatest size that is read, in bytes.
@@ -17,7 +17,8 @@ struct UploadControl: Sendable, Equatable, Codable {
     var kind: UploadMessages.Kind
     /// The digest of the URL at which uploads are created.
     var endpointDigest: String
-    /// The URL of the upload on the server. Knowing it is often enough to write to it, so the file can be read by its owner alone.
+    /// The URL of the upload on the server. Knowing it is often enough to write to it, so the file can be read by its
+    /// owner alone.
     var url: String
     /// The size and the time of the last change of the file that is uploaded.
     var size: Int64
@@ -55,15 +56,15 @@ struct UploadControl: Sendable, Equatable, Codable {
         return try encoder.encode(self)
     }
 
-    /// Returns the digest that identifies an endpoint, by its whole URL: a secret in it can name a user, and nobody else may continue
-    /// the upload.
+    /// Returns the digest that identifies an endpoint, by its whole URL: a secret in it can name a user, and nobody
+    /// else may continue the upload.
     static func digest(of endpoint: Target) -> String {
         let text = "\(endpoint.string)\n\(endpoint.user ?? "")"
         return Hexadecimal.lowercase(DigestFunction.hash(Array(text.utf8), .sha256))
     }
 
-    /// Returns the URL of the upload on the server if an upload to an endpoint may continue it; nil otherwise. The rules for
-    /// `Location` hold: it must not give up TLS.
+    /// Returns the URL of the upload on the server if an upload to an endpoint may continue it; nil otherwise. The
+    /// rules for `Location` hold: it must not give up TLS.
     func target(for endpoint: Target, endpointDigest: String, _ kind: UploadMessages.Kind) -> Target? {
         // `try?`: the URL was checked when the file was read.
         guard self.kind == kind, self.endpointDigest == endpointDigest, let target = try? Target(absolute: url),
@@ -77,7 +78,8 @@ struct UploadControl: Sendable, Equatable, Codable {
         size == file.length && seconds == file.seconds && nanoseconds == file.nanoseconds
     }
 
-    /// Returns the name of the control file for a file and an endpoint. It depends on both alone, so that every process finds it.
+    /// Returns the name of the control file for a file and an endpoint. It depends on both alone, so that every process
+    /// finds it.
     static func name(of file: String, endpointDigest: String) -> String {
         ControlNames(destination: "\(file)-upload-\(endpointDigest.prefix(8))").control
     }

@@ -8,10 +8,11 @@ import Foundation
 
 /// The requests of a protocol for resumable uploads, and the meaning of its responses. Pure.
 ///
-/// - tus 1.0.0: the core protocol, creation, expiration, checksum and termination (https://tus.io/protocols/resumable-upload).
-/// - "Resumable Uploads for HTTP" of the IETF (draft-ietf-httpbis-resumable-upload), interop version 8: an upload is created
-///   without content, and its bytes follow in one or more requests. An interim response with status 104 can name the upload before
-///   the final one. Servers of version 6 have the same messages.
+/// - tus 1.0.0: the core protocol, creation, expiration, checksum and termination
+///   (https://tus.io/protocols/resumable-upload).
+/// - "Resumable Uploads for HTTP" of the IETF (draft-ietf-httpbis-resumable-upload), interop version 8: an upload is
+///   created without content, and its bytes follow in one or more requests. An interim response with status 104 can
+///   name the upload before the final one. Servers of version 6 have the same messages.
 struct UploadMessages: Sendable, Equatable {
     enum Kind: String, Sendable, Codable {
         case tus
@@ -21,14 +22,14 @@ struct UploadMessages: Sendable, Equatable {
     /// The reason why a response has no meaning.
     struct Problem: Error, Equatable, CustomStringConvertible {
         let description: String
-        /// A Boolean value that indicates whether the same request can succeed later.
+        /// Whether the same request can succeed later.
         var isTemporary = false
     }
 
     /// The part of a file that a server has.
     struct State: Equatable {
         var offset: Int64
-        /// A Boolean value that indicates whether the server needs nothing more.
+        /// Whether the server needs nothing more.
         var isComplete: Bool
     }
 
@@ -42,7 +43,8 @@ struct UploadMessages: Sendable, Equatable {
     static let announcedVersions: Set = ["6", "7", "8"]
     /// The status of an interim response that names an upload (Upload Resumption Supported).
     static let announcementStatus = 104
-    /// The statuses that say that an upload is gone. tus answers 403 for one that has expired or belongs to somebody else.
+    /// The statuses that say that an upload is gone. tus answers 403 for one that has expired or belongs to somebody
+    /// else.
     static let goneStatuses: Set = [403, 404, 410]
 
     // MARK: Requests
@@ -148,8 +150,8 @@ struct UploadMessages: Sendable, Equatable {
         }
     }
 
-    /// Reads the response to bytes that were sent from one offset to another. A response after which the server has no more than
-    /// before, and needs more, is a problem: the same request would be sent without end.
+    /// Reads the response to bytes that were sent from one offset to another. A response after which the server has no
+    /// more than before, and needs more, is a problem: the same request would be sent without end.
     func appended(_ head: ResponseHead, from start: Int64, to end: Int64) throws(Problem) -> State {
         switch kind {
         case .tus:
@@ -189,8 +191,8 @@ struct UploadMessages: Sendable, Equatable {
         return offset
     }
 
-    /// Returns the URL of an upload that an interim response names; nil if it names none. A wrong one costs a request, because the
-    /// server is asked for the upload.
+    /// Returns the URL of an upload that an interim response names; nil if it names none. A wrong one costs a request,
+    /// because the server is asked for the upload.
     func announcedUpload(_ head: ResponseHead) -> Target? {
         guard kind == .httpDraft, head.status == Self.announcementStatus,
             let version = head.headers["Upload-Draft-Interop-Version"], Self.announcedVersions.contains(version)

@@ -7,8 +7,8 @@ public import Foundation
 #endif
 
 extension Client {
-    /// Uploads a file, and continues by itself whatever interrupts it: a connection that breaks, a server that is busy, a machine
-    /// without a network, and the end of the process.
+    /// Uploads a file, and continues by itself whatever interrupts it: a connection that breaks, a server that is busy,
+    /// a machine without a network, and the end of the process.
     ///
     /// ```swift
     /// let task = client.upload(file, resuming: .tus("files/"))
@@ -16,15 +16,15 @@ extension Client {
     /// print(try await task.value.url)
     /// ```
     ///
-    /// The server must have one of the protocols of ``TernTransfers/UploadResumption``. The upload's description is beside
-    /// the file, in a hidden file that only its owner can read. The next upload of the same file to the same place asks the
-    /// server how much it has, and sends the rest, in this process or a later one. A file that has changed since starts
-    /// over; one that changes while it is sent fails with `.requestBody`. The description is removed when the server has the
-    /// whole file.
+    /// The server must have one of the protocols of ``TernTransfers/UploadResumption``. The upload's description is
+    /// beside the file, in a hidden file that only its owner can read. The next upload of the same file to the same
+    /// place asks the server how much it has, and sends the rest, in this process or a later one. A file that has
+    /// changed since starts over; one that changes while it is sent fails with `.requestBody`. The description is
+    /// removed when the server has the whole file.
     ///
     /// A request of the upload that fails in a way that can pass is followed by another one, by the rules of
-    /// ``TernTransfers/DurableUploadOptions/retry``. The upload starts at once. Only one upload of a file to the same place
-    /// can run at a time; another one fails with ``Tern/NetworkError/Kind/uploadInProgress``.
+    /// ``TernTransfers/DurableUploadOptions/retry``. The upload starts at once. Only one upload of a file to the same
+    /// place can run at a time; another one fails with ``Tern/NetworkError/Kind/uploadInProgress``.
     ///
     /// - Parameters:
     ///   - file: The file. Its URL has the scheme `file`.

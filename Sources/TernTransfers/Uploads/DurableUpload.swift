@@ -17,7 +17,7 @@ actor DurableUpload {
     nonisolated let meter = ProgressMeter()
     nonisolated let trace = TransferTrace<DurableUploadEvent>()
     nonisolated let outcome = TaskValue<DurableUploadResult>()
-    /// A Boolean value that indicates whether the upload has ended because there is no network, for which its queue waits.
+    /// Whether the upload has ended because there is no network, for which its queue waits.
     nonisolated let endedOffline = Atomic(false)
     /// The reason for which no bytes move at present; nil for none.
     nonisolated let currentWait = Lock<TransferWait?>(nil)
@@ -34,7 +34,7 @@ actor DurableUpload {
     private var target: Target?
     /// The number of bytes that the server is known to have.
     private var state = UploadMessages.State(offset: 0, isComplete: false)
-    /// A Boolean value that indicates whether the server must be asked for the number before the next byte.
+    /// Whether the server must be asked for the number before the next byte.
     private var mustInquire = false
     /// The last response to bytes of the file.
     private var response: Response<Data>?
@@ -42,10 +42,10 @@ actor DurableUpload {
     private var attempts = 0
     private var sentBytes: Int64 = 0
     private var highestOffset: Int64 = 0
-    /// A Boolean value that indicates whether the control file describes an upload of an earlier process. It stays until another
-    /// upload takes its place: a server that refuses a credential says of every upload that it is gone.
+    /// Whether the control file describes an upload of an earlier process. It stays until another upload takes its
+    /// place: a server that refuses a credential says of every upload that it is gone.
     private var hasAdopted = false
-    /// A Boolean value that indicates whether the present attempt has sent bytes of the file.
+    /// Whether the present attempt has sent bytes of the file.
     private var hasMovedBytes = false
 
     init(
@@ -255,8 +255,8 @@ actor DurableUpload {
         if announced == nil { trace.add(.created) }
     }
 
-    /// Returns the response to a creation. An upload that an interim response names is stored at once, so that it is continued
-    /// if the response is lost.
+    /// Returns the response to a creation. An upload that an interim response names is stored at once, so that it is
+    /// continued if the response is lost.
     private func announcedAnswer(
         to request: Request, _ source: UploadSource
     ) async throws(NetworkError) -> Response<Data> {
@@ -324,8 +324,8 @@ actor DurableUpload {
         if !state.isComplete, state.offset == messages.length { try await sendNextBytes(of: file) }
     }
 
-    /// Forgets an upload that cannot be continued, so that another one is created. A server that loses one after the other is
-    /// not asked for ever.
+    /// Forgets an upload that cannot be continued, so that another one is created. A server that loses one after the
+    /// other is not asked for ever.
     private func startOver(_ reason: UploadStartOverReason, _ failure: NetworkError) throws(NetworkError) {
         target = nil
         mustInquire = false
@@ -441,7 +441,8 @@ actor DurableUpload {
     /// Waits as the rules say, or throws the error.
     private func wait(after failure: NetworkError, hasNewBytes: Bool) async throws(NetworkError) {
         guard !failure.isCancelled, !Task.isCancelled, failure.kind != .requestBody else { throw failure }
-        // The bytes of a lost request are not sent twice, because the server is asked first: each method can be repeated.
+        // The bytes of a lost request are not sent twice, because the server is asked first: each method can be
+        // repeated.
         var request = try endpoint.get()
         request.method = .head
         let reachability = session.configuration.reachability

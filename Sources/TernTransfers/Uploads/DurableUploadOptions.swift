@@ -12,16 +12,17 @@ public struct UploadResumption: Sendable, Hashable {
     let endpoint: String
     let method: Request.Method
 
-    /// The tus protocol, version 1.0.0 (https://tus.io/protocols/resumable-upload), with its extensions creation and expiration,
-    /// and checksum if ``DurableUploadOptions/checksum`` asks for it.
+    /// The tus protocol, version 1.0.0 (https://tus.io/protocols/resumable-upload), with its extensions creation and
+    /// expiration, and checksum if ``DurableUploadOptions/checksum`` asks for it.
     ///
     /// - Parameter endpoint: The path at which uploads are created, resolved against the base URL, or an absolute URL.
     public static func tus(_ endpoint: String) -> Self { Self(kind: .tus, endpoint: endpoint, method: .post) }
 
     /// "Resumable Uploads for HTTP" of the IETF, interop version 8 of the draft. Servers of version 6 are accepted.
     ///
-    /// The upload is created without content, so that its URL is known before the first byte. An interim response with status 104
-    /// (Upload Resumption Supported) names it earlier: a creation whose response is lost is then continued, and not repeated.
+    /// The upload is created without content, so that its URL is known before the first byte. An interim response with
+    /// status 104 (Upload Resumption Supported) names it earlier: a creation whose response is lost is then continued,
+    /// and not repeated.
     ///
     /// - Parameters:
     ///   - endpoint: The path at which uploads are created, resolved against the base URL, or an absolute URL.
@@ -41,23 +42,24 @@ extension UploadResumption: CustomStringConvertible, CustomReflectable {
 
 /// The options of a durable upload.
 public struct DurableUploadOptions: Sendable {
-    /// Values that describe the file to a tus server (`Upload-Metadata`). The names are ASCII, without spaces and commas. The
-    /// name of the file is added as `filename`, unless there is one, and ``contentType`` as `filetype`.
+    /// Values that describe the file to a tus server (`Upload-Metadata`). The names are ASCII, without spaces and
+    /// commas. The name of the file is added as `filename`, unless there is one, and ``contentType`` as `filetype`.
     public var metadata: [String: String] = [:]
     /// The media type of the file. `application/octet-stream` by default.
     public var contentType = "application/octet-stream"
-    /// The number of bytes of one request, at least 1; nil, the default, for the rest of the file. Servers and proxies that limit
-    /// requests need a smaller one. With a ``checksum``, one request has at most 4 MiB.
+    /// The number of bytes of one request, at least 1; nil, the default, for the rest of the file. Servers and proxies
+    /// that limit requests need a smaller one. With a ``checksum``, one request has at most 4 MiB.
     public var chunkSize: Int?
-    /// The hash function by which the server verifies the bytes of each request: `Upload-Checksum` of tus, or `Content-Digest` (RFC
-    /// 9530). nil, the default, for none. The bytes of a request that the server refuses (460) are sent again.
+    /// The hash function by which the server verifies the bytes of each request: `Upload-Checksum` of tus, or
+    /// `Content-Digest` (RFC 9530). nil, the default, for none. The bytes of a request that the server refuses (460)
+    /// are sent again.
     public var checksum: FileDigest.Algorithm?
     /// The rate in bytes per second; nil, the default, for no limit.
     public var throttle: Int?
     /// The path of the folder of the control file; nil, the default, for the folder of the file. The folder must exist.
     public var controlFolder: String?
-    /// The failures after which the upload is taken up again, and its limits. By default, the statuses 409, 423 and 460 of the
-    /// protocols are among them.
+    /// The failures after which the upload is taken up again, and its limits. By default, the statuses 409, 423 and 460
+    /// of the protocols are among them.
     public var retry = TransferRetry()
     /// The clock of the delays.
     public var clock: any Clock<Duration> = ContinuousClock()

@@ -13,17 +13,17 @@ public import Foundation
 public struct DurableUploadTask: Sendable {
     let upload: DurableUpload
 
-    /// The finished upload, awaited by any number of callers. Cancelling the caller ends only its wait, with an error of kind
-    /// `.cancelled`. Call ``cancel()`` to end the upload.
+    /// The finished upload, awaited by any number of callers. Cancelling the caller ends only its wait, with an error
+    /// of kind `.cancelled`. Call ``cancel()`` to end the upload.
     ///
-    /// - Throws: The error of the last attempt. Its text states the number of attempts, the time, and the bytes that the server
-    ///   has.
+    /// - Throws: The error of the last attempt. Its text states the number of attempts, the time, and the bytes that
+    ///   the server has.
     public var value: DurableUploadResult {
         get async throws(NetworkError) { try await upload.outcome.value() }
     }
 
-    /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes that the
-    /// server has, and does not go back.
+    /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes
+    /// that the server has, and does not go back.
     public var progress: AsyncStream<Session.Progress> { upload.meter.uploadStream }
 
     /// The present progress.

@@ -3,8 +3,8 @@ public import Tern
 /// A view that follows tasks; the base of all view-model protocols.
 ///
 /// A view adopts a view-model protocol by implementing how it *shows* something. The protocol's extension provides
-/// binding, rebinding, unbinding, identity and delivery. A binding does not keep its view alive, and nothing is shown after
-/// the view is unbound, rebound or released.
+/// binding, rebinding, unbinding, identity and delivery. A binding does not keep its view alive, and nothing is shown
+/// after the view is unbound, rebound or released.
 @MainActor
 public protocol BindableView: AnyObject {
     /// The bindings of the view.
@@ -101,8 +101,8 @@ struct SlotKey: Sendable, Hashable {
 /// itself with its ``ViewBindings/Registration`` before.
 @MainActor
 public protocol BindingContent: AnyObject, Sendable {
-    /// Notifies the content that another content has the slot, or that the slot was cancelled. The content stops its work
-    /// and shows nothing from now on.
+    /// Notifies the content that another content has the slot, or that the slot was cancelled. The content stops its
+    /// work and shows nothing from now on.
     func didLeaveSlot(_ reason: SlotRemovalReason)
 
     /// Notifies the content that the view was released. Called on any thread; cancel the work for the view here.

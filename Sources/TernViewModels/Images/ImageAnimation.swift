@@ -9,8 +9,7 @@ public final class ImagePlayback: BindingContent {
     public nonisolated let player: AnimationPlayer
     private var registration: ViewBindings.Registration?
     private var driver: Task<Void, Never>?
-    /// A Boolean value that indicates whether the animation is paused because the view is not on the screen, and not by
-    /// a caller.
+    /// Whether the animation is paused because the view is not on the screen, and not by a caller.
     private var isHidden = false
 
     init(_ player: AnimationPlayer) { self.player = player }
@@ -118,7 +117,7 @@ private final class ImageSequence {
     private let count: Int
     private let duration: Duration
 
-    /// A Boolean value that indicates whether no image has arrived, and one still may.
+    /// Whether no image has arrived, and one still may.
     var isWaiting: Bool { images.isEmpty && failures < count }
 
     init(_ count: Int, _ duration: Duration) {

@@ -22,29 +22,29 @@ public struct ImageDisplay: Sendable {
 
     /// The content that stands in while the image loads; nil by default. An image in memory is shown without it.
     public var placeholder: ImageContent?
-    /// The content to show when the load fails. By default, or with nil, the view shows the delayed placeholder if there
-    /// is one, and otherwise keeps its content.
+    /// The content to show when the load fails. By default, or with nil, the view shows the delayed placeholder if
+    /// there is one, and otherwise keeps its content.
     public var failure: ImageContent?
-    /// The content to show when there is no URL. By default, or with nil, the view shows the placeholder, and without one
-    /// nothing.
+    /// The content to show when there is no URL. By default, or with nil, the view shows the placeholder, and without
+    /// one nothing.
     public var fallback: ImageContent?
     /// The handling of the image that the slot shows when the load begins; `.kept` by default.
     public var current = Current.kept
-    /// A Boolean value that indicates whether another size of the image in memory serves as the placeholder, if there is
-    /// one. False by default.
+    /// A Boolean value that indicates whether another size of the image in memory serves as the placeholder, if there
+    /// is one. False by default.
     public var usesCachedVariant = false
-    /// A Boolean value that indicates whether the view shows the cached image, from memory at once or from the disk, while
-    /// the server is asked again, and the response only if the image has changed. True sets `Options.revalidation` of the
-    /// request to `.always`. False by default.
+    /// A Boolean value that indicates whether the view shows the cached image, from memory at once or from the disk,
+    /// while the server is asked again, and the response only if the image has changed. True sets
+    /// `Options.revalidation` of the request to `.always`. False by default.
     public var revalidatesCachedImage = false
-    /// A Boolean value that indicates whether a request without a target size gets the size of the view, and waits until
-    /// the view has one. False by default.
+    /// A Boolean value that indicates whether a request without a target size gets the size of the view, and waits
+    /// until the view has one. False by default.
     public var decodesToViewSize = false
     /// A Boolean value that indicates whether the view shows the placeholder only after the load has failed. False by
     /// default.
     public var showsPlaceholderOnlyOnFailure = false
-    /// A Boolean value that indicates whether the binding shows the image in the view; false for a caller that does this
-    /// itself. The placeholder and the failure are shown in either case. True by default.
+    /// A Boolean value that indicates whether the binding shows the image in the view; false for a caller that does
+    /// this itself. The placeholder and the failure are shown in either case. True by default.
     public var setsImage = true
     /// The condition for showing a transition; `.whenLoaded` by default.
     public var transition = Transition.whenLoaded

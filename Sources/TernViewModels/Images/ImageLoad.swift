@@ -28,8 +28,7 @@ public final class ImageLoad: BindingContent {
     /// The display options; nil for a load that is only stored by its key and not shown.
     let display: ImageDisplay?
     let receiver: Receiver?
-    /// A Boolean value that indicates whether the load shows substitutes; false for one of several loads that form an
-    /// animation.
+    /// Whether the load shows substitutes; false for one of several loads that form an animation.
     var showsSubstitutes = true
     let sharedState = ImageLoadSharedState()
     weak var view: (any BindableView)?
@@ -97,13 +96,13 @@ public final class ImageLoad: BindingContent {
         if task == nil { endCancelled() } else { perform(state.removeFromSlot()) }
     }
 
-    /// A Boolean value that indicates whether the view and the closures may get the results of the load.
+    /// Whether the view and the closures may get the results of the load.
     var isCurrent: Bool { sharedState.result == nil && registration?.isCurrent ?? false }
 
     /// The view that shows the load; nil for a load that is only stored by its key.
     var imageView: (any ImageViewModel)? { display == nil ? nil : view as? any ImageViewModel }
 
-    /// A Boolean value that indicates whether the view, and not a closure of the caller, shows the image.
+    /// Whether the view, and not a closure of the caller, shows the image.
     var setsView: Bool { receiver == nil && display?.setsImage ?? false }
 
     // MARK: The beginning

@@ -28,7 +28,7 @@ extension BindingKey<ImageLoad> {
 @MainActor
 final class ImageSlots: Sendable {
     private var states: [ImageSlot: ImageSlotState] = [:]
-    /// A Boolean value that indicates whether the view is on the screen; nil until the view reports it.
+    /// Whether the view is on the screen; nil until the view reports it.
     var isVisible: Bool?
 
     /// The slots that have been loaded into.
@@ -87,7 +87,7 @@ struct ImageSlotState: Sendable, Hashable {
     private var newest: UInt64 = 0
     /// The load whose image or preview came last.
     private var lastShown: UInt64 = 0
-    /// A Boolean value that indicates whether an image has come since the newest load began.
+    /// Whether an image has come since the newest load began.
     private var hasImage = false
 
     mutating func begin(_ generation: UInt64, url: URL?) {

@@ -20,20 +20,20 @@ public import Foundation
 /// ```
 ///
 /// A load belongs to a slot of the view, by default `.image`. Another load of the slot cancels it, unless
-/// `ImageDisplay.cancelsPrevious` is false. A load takes these steps in order: it cancels the previous load, records the
-/// URL, and starts in the pipeline. An image in memory is shown at once; the end is reported then, or after the
+/// `ImageDisplay.cancelsPrevious` is false. A load takes these steps in order: it cancels the previous load, records
+/// the URL, and starts in the pipeline. An image in memory is shown at once; the end is reported then, or after the
 /// revalidation. Otherwise the load shows the placeholder, reports a progress of zero and begins the activity; later it
 /// ends the activity, shows the image or the failure, and reports its end. After a cancellation, or once another load
-/// has cancelled this one, the only further step is the end of an activity that has begun. A released view gets no call,
-/// and no load keeps the view alive.
+/// has cancelled this one, the only further step is the end of an activity that has begun. A released view gets no
+/// call, and no load keeps the view alive.
 @MainActor
 public protocol ImageViewModel: BindableView {
     /// Shows content in a slot, or clears the slot for the content `.none`. Called on the main actor; for an image in
     /// memory, within the call that loads.
     func showImage(_ update: ImageUpdate, in slot: ImageSlot)
 
-    /// Returns the size of a slot in pixels, for `ImageDisplay.decodesToViewSize`; nil, the default, while it has none. Call
-    /// `imageSizesChanged()` when the size becomes known.
+    /// Returns the size of a slot in pixels, for `ImageDisplay.decodesToViewSize`; nil, the default, while it has none.
+    /// Call `imageSizesChanged()` when the size becomes known.
     func imageSize(for slot: ImageSlot) -> PixelSize?
 
     /// Called when a load waits for its image. Does nothing by default. Not called for an image in memory.
@@ -162,9 +162,9 @@ extension ImageViewModel {
     /// Returns the animation that plays in a slot; nil if there is none.
     public func imagePlayback(in slot: ImageSlot = .image) -> ImagePlayback? { bindings[.playback(slot)] }
 
-    /// Sets whether the view is on the screen. While it is not, its animations are paused. Its loads that wait follow those
-    /// of visible views with the same priority. Until the first call, animations play, and `ImageRequest.isVisible`
-    /// decides the order of the loads.
+    /// Sets whether the view is on the screen. While it is not, its animations are paused. Its loads that wait follow
+    /// those of visible views with the same priority. Until the first call, animations play, and
+    /// `ImageRequest.isVisible` decides the order of the loads.
     public func setImagesVisible(_ isVisible: Bool) {
         let slots = imageSlots
         slots.isVisible = isVisible
@@ -237,8 +237,8 @@ private final class PipelineRegistry {
         entries[ObjectIdentifier(type)] = pipeline.map { Entry(type: type, covers: { $0 is View.Type }, pipeline: $0) }
     }
 
-    /// Returns the pipeline of the nearest type. All matching types are superclasses of each other; return the most derived
-    /// one.
+    /// Returns the pipeline of the nearest type. All matching types are superclasses of each other; return the most
+    /// derived one.
     func nearest(to type: AnyClass) -> ImagePipeline? {
         guard !entries.isEmpty else { return nil }
         let covering = entries.values.filter { $0.covers(type) }

@@ -112,8 +112,8 @@ public final class ButtonImageModel: ButtonImageViewModel {
         contents[.button(part, state)]
     }
 
-    /// Returns the image to show in a state: its own, including a placeholder or a preview, otherwise that of the normal
-    /// state; nil for none.
+    /// Returns the image to show in a state: its own, including a placeholder or a preview, otherwise that of the
+    /// normal state; nil for none.
     public func image(_ part: ButtonImagePart = .image, for state: ButtonState) -> RasterImage? {
         lastUpdate(of: part, for: state)?.image ?? lastUpdate(of: part, for: .normal)?.image
     }

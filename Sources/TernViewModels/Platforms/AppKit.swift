@@ -5,7 +5,8 @@ public import TernImages
 /// Shows the slots `.image` and `.animation`, and ignores others. The image changes at once, and a transition ends
 /// immediately.
 ///
-/// For loads with `ImageDisplay.decodesToViewSize`, call `imageSizesChanged()` when the view is laid out, as in `layout()`.
+/// For loads with `ImageDisplay.decodesToViewSize`, call `imageSizesChanged()` when the view is laid out, as in
+/// `layout()`.
 extension NSImageView: ImageViewModel {
     /// Sets the image.
     public func showImage(_ update: ImageUpdate, in slot: ImageSlot) {

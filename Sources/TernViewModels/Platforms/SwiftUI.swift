@@ -24,8 +24,8 @@ public import Foundation
 /// ```
 ///
 /// The load begins when the view appears, restarts when the request changes, and is cancelled when the view disappears.
-/// An image in memory is there at once, or with `decodesToViewSize` as soon as the size is known. An image from another source
-/// appears with an animation, unless `ImageDisplay.transition` says otherwise.
+/// An image in memory is there at once, or with `decodesToViewSize` as soon as the size is known. An image from another
+/// source appears with an animation, unless `ImageDisplay.transition` says otherwise.
 public struct RemoteImage<Content: View>: View {
     private let source: RemoteImageSource
     private let content: (ImagePhase, Image?) -> Content

@@ -107,7 +107,7 @@ struct ActivityState {
 
     private var isRunning: Bool { states.values.contains(.running) }
 
-    /// A Boolean value that indicates whether all tasks have ended.
+    /// Whether all tasks have ended.
     var isFinished: Bool { states.isEmpty }
 
     /// Adds a task and returns its number.

@@ -168,8 +168,8 @@ extension WebContentViewModel {
     @discardableResult
     public func reload() -> WebLoad? { visit(.none) }
 
-    // The same under names that no web view has, such as WKWebView, whose own `canGoBack` and `goBack()` do not know the
-    // pages loaded through Tern.
+    // The same under names that no web view has, such as WKWebView, whose own `canGoBack` and `goBack()` do not know
+    // the pages loaded through Tern.
 
     /// The same as ``canGoBack``, for views with a property of that name.
     public var hasPreviousPage: Bool { history.entry(.back, pending: webLoad?.placement) != nil }

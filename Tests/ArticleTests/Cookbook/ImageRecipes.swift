@@ -10,7 +10,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The recipes for images and views of Documentation/Cookbook.md, word for word. `scripts/checks/articles` compares them.
+// The recipes for images and views of Documentation/Cookbook.md, word for word. `scripts/checks/articles` compares
+// them.
 
 @MainActor
 private final class PhotoCell: ImageViewModel {

@@ -25,7 +25,7 @@ enum FuzzProgram {
         .deletingLastPathComponent().deletingLastPathComponent()
     private static let python = root.appending(path: ".build/venv/bin/python")
 
-    /// A Boolean value that indicates whether the fixtures can be made. In CI they must be, so the suite runs there always.
+    /// Whether the fixtures can be made. In CI they must be, so the suite runs there always.
     static let hasPython =
         ProcessInfo.processInfo.environment["CI"] == "true"
         || FileManager.default.fileExists(atPath: root.appending(path: ".build/venv/.installed").path)

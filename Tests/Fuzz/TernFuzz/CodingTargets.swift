@@ -59,7 +59,8 @@ private enum JSONFuzzing {
         let again = try TernJSONDecoder().decode(JSONValue.self, from: TernJSONEncoder().encode(value))
         // A double that is whole, such as that of `1e-999`, is written like an integer.
         try require(numbers(again) == numbers(value), "\(again) and not \(value)")
-        // Foundation's decoder takes more texts, and the first of equal keys. Otherwise, both read a text to the same value.
+        // Foundation's decoder takes more texts, and the first of equal keys. Otherwise, both read a text to the same
+        // value.
         if colons(in: input) == members(of: value),
             let other = try? JSONDecoder().decode([JSONValue].self, from: Data("[".utf8) + input + Data("]".utf8)).first
         {
@@ -70,7 +71,8 @@ private enum JSONFuzzing {
 }
 
 extension JSONFuzzing {
-    /// Returns the number of colons outside of strings: that of the members of a valid text, with equal keys counted each.
+    /// Returns the number of colons outside of strings: that of the members of a valid text, with equal keys counted
+    /// each.
     private static func colons(in input: Data) -> Int {
         var count = 0
         var (isInString, isEscaped) = (false, false)
@@ -88,8 +90,8 @@ extension JSONFuzzing {
         return count
     }
 
-    /// Returns whether two values differ at most in the last bit of their numbers: Foundation rounds a number that is nearly whole
-    /// to an integer, and then to a double (`1720368547757758080.1`).
+    /// Returns whether two values differ at most in the last bit of their numbers: Foundation rounds a number that is
+    /// nearly whole to an integer, and then to a double (`1720368547757758080.1`).
     private static func isNear(_ left: JSONValue, _ right: JSONValue) -> Bool {
         switch (left, right) {
         case (.number(let left), .number(let right)): left == right || left.nextUp == right || left.nextDown == right

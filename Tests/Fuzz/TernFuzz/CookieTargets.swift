@@ -64,7 +64,7 @@ private struct CookieFuzzing {
             guard let foreign = try? Target(absolute: "https://\(host)/") else { continue }  // An address, as a rule.
             for cookie in jar.cookies(for: foreign, method: .get, isCrossSite: false, now: now) {
                 let ending = "." + cookie.domain
-                // Of a domain above both.
+                // A cookie of a domain above both.
                 require(
                     !cookie.isHostOnly && foreign.host.hasSuffix(ending) && server.host.hasSuffix(ending),
                     "\(host) got a cookie of \(server.host)")

@@ -239,8 +239,8 @@ private final class HTTP2Client: HTTP2SessionDelegate {
         return nil
     }
 
-    /// The events without the bodies of streams that failed: a frame that exceeds the stated length can arrive in pieces,
-    /// of which the first are still within it.
+    /// The events without the bodies of streams that failed: a frame that exceeds the stated length can arrive in
+    /// pieces, of which the first are still within it.
     var comparable: [HTTP2Event] {
         var failed: Set<Int32> = []
         for case .failed(let stream, _) in events { failed.insert(stream) }

@@ -24,7 +24,8 @@ import Foundation
 
     /// A second level whose limits pass by a clock that the test sets.
     ///
-    /// - Parameter timeLimit: Long where the test advances the clock again and again, which can happen during an answer.
+    /// - Parameter timeLimit: Long where the test advances the clock again and again, which can happen during an
+    ///   answer.
     private func level(_ store: any CacheStore, clock: ManualClock, timeLimit: Duration? = nil) -> SecondLevelCache {
         var level = SecondLevelCache(store)
         level.clock = clock
@@ -53,8 +54,8 @@ import Foundation
         while store.reserveCount == 0 { await Task.yield() }
         store.values = [key: value.encoded(for: key)]
         while store.reserveCount == 1 {
-            // Only while the look-up sleeps: otherwise its time could pass before it asks again. The limits on the answers are
-            // far away.
+            // Only while the look-up sleeps: otherwise its time could pass before it asks again. The limits on the
+            // answers are far away.
             if let next = clock.nextDeadline, clock.now.duration(to: next) < .seconds(1) { clock.advance(to: next) }
             await Task.yield()
         }

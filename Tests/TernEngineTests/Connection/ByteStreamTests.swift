@@ -71,7 +71,8 @@ private final class StalledClient: LoopClient, SocketHandler {
 }
 
 @Suite(.timeLimit(.minutes(1))) struct ByteStreamTests {
-    /// The loop would turn without end otherwise: the byte in the socket is reported again and again, and cannot be read.
+    /// The loop would turn without end otherwise: the byte in the socket is reported again and again, and cannot be
+    /// read.
     @Test func aReadThatNeedsRoomWaitsForRoom() async throws {
         final class Nothing: Sendable {}
         let log = ExchangeLog()

@@ -50,7 +50,8 @@ import Testing
         await accepted.wait(for: "accepted")
         let second = harness.start("/second", to: endpoint)
         harness.perform { client in client.exchange(of: first).map { client.pool.giveUpConnecting($0) } }
-        // The second takes over the attempt, loses it with the end of it, and gets one of its own, within the same limit.
+        // The second takes over the attempt, loses it with the end of it, and gets one of its own, within the same
+        // limit.
         #expect(await second.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
         #expect(server.requests == [[], ["GET /second HTTP/1.1"]])
         #expect(server.failures == [])

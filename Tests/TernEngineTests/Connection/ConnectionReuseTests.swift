@@ -190,8 +190,8 @@ import Testing
         #expect(second.text == "/second")
     }
 
-    /// A server that ends with unread bytes of the request resets the connection, and a write that finds the reset hides it from the
-    /// reads.
+    /// A server that ends with unread bytes of the request resets the connection, and a write that finds the reset
+    /// hides it from the reads.
     @Test func aResetDuringTheRequestIsNotTheEndOfABody() async throws {
         for _ in 0..<10 {
             let server = try ScriptedServer({ connection in

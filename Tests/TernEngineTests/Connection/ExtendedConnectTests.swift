@@ -107,7 +107,8 @@ import Testing
         let open = harness.start(to: Endpoint(server))
         let head = try connection.next(1)
         let log = harness.start(settings(), to: Endpoint(server))
-        // The test's destination has no connection over HTTP/1, and none over HTTP/2 is opened for the socket and others.
+        // The test's destination has no connection over HTTP/1, and none over HTTP/2 is opened for the socket and
+        // others.
         _ = try server.accept()
         #expect(await log.outcome().error?.kind == .invalidRequest)
         try connection.respond(to: head.stream)

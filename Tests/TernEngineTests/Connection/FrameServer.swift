@@ -38,7 +38,7 @@ final class FrameServer {
         return connection
     }
 
-    /// A Boolean value that indicates whether a connection waits to be accepted.
+    /// Whether a connection waits to be accepted.
     var hasConnection: Bool { FrameConnection.isReady(descriptor) }
 }
 
@@ -175,7 +175,7 @@ final class FrameConnection {
         try send(.headers(stream, [(":status", status)], end: true))
     }
 
-    /// A Boolean value that indicates whether a byte waits.
+    /// Whether a byte waits.
     var hasInput: Bool { !input.isEmpty || Self.isReady(descriptor) }
 
     /// Reads the client's answer to SETTINGS, and the SETTINGS and WINDOW_UPDATE frames before it, unless `next()` did.

@@ -48,7 +48,8 @@ import Testing
 
     // MARK: Resets
 
-    /// INTERNAL_ERROR, CANCEL and ENHANCE_YOUR_CALM (RFC 9113 §7), and the end of the connection, before a second response.
+    /// INTERNAL_ERROR, CANCEL and ENHANCE_YOUR_CALM (RFC 9113 §7), and the end of the connection, before a second
+    /// response.
     @Test(arguments: [2, 8, 11, nil] as [UInt32?])
     func onlyTheEndOfAConnectionIsADeadConnection(code: UInt32?) async throws {
         let server = try FrameServer()

@@ -4,8 +4,8 @@ import Testing
 
 @testable import TernEngine
 
-/// A loop on which nothing happens: it records its orders, and the test reports the events. Confined to the thread of the
-/// pool's loop.
+/// A loop on which nothing happens: it records its orders, and the test reports the events. Confined to the thread of
+/// the pool's loop.
 final class RecordingLoop: ConnectionLoop {
     var isAvailable = true
     private(set) var work = 0
@@ -29,8 +29,8 @@ final class RecordingLoop: ConnectionLoop {
     func addWork(_ change: Int) { work += change }
 }
 
-/// A second loop with a thread of its own, on which a pool has connections. Confined to the thread of the pool's loop, but
-/// for `value(_:)`.
+/// A second loop with a thread of its own, on which a pool has connections. Confined to the thread of the pool's loop,
+/// but for `value(_:)`.
 final class OtherLoop: ConnectionLoop, Sendable {
     /// Work for one of the loops. The objects that it captures move with it.
     private final class Work: Sendable {
@@ -93,7 +93,7 @@ final class OtherLoop: ConnectionLoop, Sendable {
         changesOfWork.continuation.yield(ownWork.wrappingAdd(change, ordering: .relaxed).newValue)
     }
 
-    /// A Boolean value that indicates whether the caller runs on the second loop.
+    /// Whether the caller runs on the second loop.
     static var isCurrent: Bool { loop.isCurrent }
 
     func open(

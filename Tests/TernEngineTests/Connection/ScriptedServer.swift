@@ -25,8 +25,8 @@ final class Gate: Sendable {
     }
 }
 
-/// A server whose connections follow scripts, each on a thread of its own: the first connection the first script, and so
-/// on. A connection without a script is closed at once.
+/// A server whose connections follow scripts, each on a thread of its own: the first connection the first script, and
+/// so on. A connection without a script is closed at once.
 final class ScriptedServer: Sendable {
     typealias Script = @Sendable (ScriptedConnection) throws -> Void
 
@@ -150,7 +150,8 @@ final class ScriptedServer: Sendable {
 
     /// Vanishes from the network: the system drops each segment of the client, and answers none.
     func vanish() throws {
-        // A filter of one instruction, which returns 0: no byte of a segment is kept (SO_ATTACH_FILTER, linux/filter.h).
+        // A filter of one instruction, which returns 0: no byte of a segment is kept (SO_ATTACH_FILTER,
+        // linux/filter.h).
         var code: UInt64 = 0x06
         let result = unsafe withUnsafeMutableBytes(of: &code) { code in
             var program = (count: 1, code: UInt(bitPattern: code.baseAddress))
@@ -181,7 +182,7 @@ final class ScriptedServer: Sendable {
         return unsafe String(cString: name)
     }
 
-    /// A Boolean value that indicates whether the handshake resumed an earlier session.
+    /// Whether the handshake resumed an earlier session.
     var isResumed: Bool { unsafe tern_test_server_is_resumed(session) == 1 }
 
     func handshake() throws {
@@ -237,8 +238,8 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    /// Writes bytes of one value until the socket takes none, or there are this many. Returns the number of those that are
-    /// missing. A client that does not read leaves the socket full.
+    /// Writes bytes of one value until the socket takes none, or there are this many. Returns the number of those that
+    /// are missing. A client that does not read leaves the socket full.
     func fill(with value: UInt8, upTo count: Int) throws -> Int {
         var missing = count
         while missing > 0 {

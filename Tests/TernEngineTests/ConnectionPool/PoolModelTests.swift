@@ -105,8 +105,8 @@ struct PoolModelTests {
             opening = nil
         }
 
-        /// Checks that no exchange waits although it could go on. While connections are being closed, those for which they
-        /// are closed are not known here.
+        /// Checks that no exchange waits although it could go on. While connections are being closed, those for which
+        /// they are closed are not known here.
         func check() {
             #expect(pool.closingCount == closing.count && pool.waitingCount == waiting.count)
             var open: [String: ConnectionPool.OpenCount] = [:]

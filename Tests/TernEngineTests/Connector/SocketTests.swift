@@ -121,7 +121,8 @@ private func pendingAfter<Result>(_ body: () -> Result) -> (isPending: Bool, res
     return (isPending, result)
 }
 
-/// A thread that ends a connection by a reset once its peer cannot send more: the number of bytes that wait no longer grows.
+/// A thread that ends a connection by a reset once its peer cannot send more: the number of bytes that wait no longer
+/// grows.
 private final class ResettingThread {
     private var thread = pthread_t()
 
@@ -260,8 +261,8 @@ private final class ResettingThread {
         #expect(unsafe sigismember(&pending, SIGPIPE) == 0)
     }
 
-    /// A file that the peer takes in part before it closes the connection. The system then returns the number of bytes, and raises
-    /// the signal as well.
+    /// A file that the peer takes in part before it closes the connection. The system then returns the number of bytes,
+    /// and raises the signal as well.
     @Test func aFileThatIsSentInPartRaisesNoSignal() throws {
         let connection = try Connection()
         let path = "/tmp/tern-engine-\(getpid())-file"

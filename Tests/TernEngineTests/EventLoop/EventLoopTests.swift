@@ -155,8 +155,8 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
         #expect(await log.entries(1) == ["turn ends"])
     }
 
-    /// All that a task sends in several steps leaves at once, and not after each. Where the system stops the loop for a while, the
-    /// turn ends earlier, so it is tried again.
+    /// All that a task sends in several steps leaves at once, and not after each. Where the system stops the loop for a
+    /// while, the turn ends earlier, so it is tried again.
     @Test func aTaskOnTheLoopGoesOnBeforeTheTurnEnds() async {
         #expect(loop.problem() == nil)
         var entries: [String] = []

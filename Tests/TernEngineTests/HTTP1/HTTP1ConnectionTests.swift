@@ -261,7 +261,8 @@ import Testing
         guard case .failure = feed(&connection, "HTTP/1.1 101 S\r\n\r\n").0 else { return #expect(Bool(false)) }
     }
 
-    /// The fields of a response, the nanoseconds for which the connection may be idle, and whether it may be used at all.
+    /// The fields of a response, the nanoseconds for which the connection may be idle, and whether it may be used at
+    /// all.
     @Test(
         arguments: [
             ("", nil, true), ("Keep-Alive: timeout=5", 4_000_000_000, true),

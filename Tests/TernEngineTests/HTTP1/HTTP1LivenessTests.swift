@@ -15,7 +15,8 @@ import Testing
         return liveness
     }
 
-    /// Looks at each second from the first on, and returns that in which the connection is ended; nil for none in an hour.
+    /// Looks at each second from the first on, and returns that in which the connection is ended; nil for none in an
+    /// hour.
     private func end(_ liveness: inout HTTP1Liveness, _ path: (UInt64) -> PathState) -> UInt64? {
         var next = 108 * Self.second
         while next < 3_700 * Self.second {

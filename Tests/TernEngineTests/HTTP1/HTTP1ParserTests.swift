@@ -155,8 +155,8 @@ import Testing
         #expect(whole.error?.reason.contains(isEmptyLength ? "not one number" : "is folded") == true)
     }
 
-    /// A user agent replaces each fold by a blank (RFC 9112 §5.2). The options of the connection are then read part by part, so that
-    /// it carries no further request.
+    /// A user agent replaces each fold by a blank (RFC 9112 §5.2). The options of the connection are then read part by
+    /// part, so that it carries no further request.
     @Test(arguments: [
         ("Content-Encoding: gzip\r\n , gzip", "Content-Encoding: gzip , gzip", true),
         ("Content-Encoding:\r\n gzip", "Content-Encoding: gzip", true),
@@ -216,7 +216,8 @@ import Testing
 
     // MARK: Bytes, eight at a time
 
-    /// Every byte at every place of texts of every length up to three words, at every distance from the start of the memory.
+    /// Every byte at every place of texts of every length up to three words, at every distance from the start of the
+    /// memory.
     @Test func classesOfEightBytesAreThoseOfEachByte() {
         for start in 0..<10 {
             for length in 1..<25 {

@@ -28,11 +28,11 @@ private final class WindowServer {
         /// The number of bytes that the reader has not taken.
         var unread = 0
         var isPaused = false
-        /// A Boolean value that indicates whether the reader cancels with the next bytes.
+        /// Whether the reader cancels with the next bytes.
         var cancelsNext = false
-        /// A Boolean value that indicates whether the reader hears no more.
+        /// Whether the reader hears no more.
         var isOver = false
-        /// A Boolean value that indicates whether the response violates a rule with its bytes.
+        /// Whether the response violates a rule with its bytes.
         var isWrong = false
     }
 
@@ -206,8 +206,8 @@ private final class WindowServer {
 
     // MARK: The windows at the end
 
-    /// Sends bytes up to half a window. With the last of them, and not before, the client returns this half: it has kept
-    /// none back, and returned none twice.
+    /// Sends bytes up to half a window. With the last of them, and not before, the client returns this half: it has
+    /// kept none back, and returned none twice.
     func expectFullWindow(of id: Int32) {
         flush()
         guard let window = streams[id]?.window else { return }

@@ -207,7 +207,8 @@ import Testing
         #expect(received == sent)
     }
 
-    /// A server that asks for new keys, and takes nothing from the socket, stops the client's reads: they wait for room.
+    /// A server that asks for new keys, and takes nothing from the socket, stops the client's reads: they wait for
+    /// room.
     @Test func aReadWaitsForRoomForItsAnswer() throws {
         let connection = try connect(version: 13)
         connection.fillClientSocket()

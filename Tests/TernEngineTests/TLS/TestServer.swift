@@ -152,7 +152,8 @@ import TernEngine
 
     func requestClientKeys() -> Bool { unsafe tern_test_server_request_keys(server) == 1 }
 
-    /// Fills the client's socket with bytes that are not TLS, so that it takes no more until the server's side is emptied.
+    /// Fills the client's socket with bytes that are not TLS, so that it takes no more until the server's side is
+    /// emptied.
     func fillClientSocket() {
         let bytes = [UInt8](repeating: 0, count: 4_096)
         while unsafe send(clientSocket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) > 0 {}

@@ -77,7 +77,8 @@ struct EqualRequestCancellationTests {
             })
     }
 
-    /// Without a policy the body is collected below the cache, which sees the head before it, and keeps what to decide then.
+    /// Without a policy the body is collected below the cache, which sees the head before it, and keeps what to decide
+    /// then.
     @Test func aSenderThatIsCancelledWhileItsBodyIsCollectedIsReplacedByOneWaiter() async throws {
         try await withCache(
             handler: { exchange in

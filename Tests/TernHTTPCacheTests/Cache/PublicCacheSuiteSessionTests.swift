@@ -6,7 +6,8 @@ import Testing
 
 @testable import TernHTTPCache
 
-/// Performs the cases of `PublicCacheSuiteTests` through a session and over sockets. The results are those of the simulator.
+/// Performs the cases of `PublicCacheSuiteTests` through a session and over sockets. The results are those of the
+/// simulator.
 ///
 /// All cases share a server and a cache. Each has paths of its own, and begins at the same time of the cache's clock.
 @Suite("HTTP cache: public suite through sessions", .serialized, .timeLimit(.minutes(1)))
@@ -14,8 +15,8 @@ struct PublicCacheSuiteSessionTests {
     typealias Case = PublicCacheSuiteTests.Case
     typealias Step = PublicCacheSuiteTests.Step
 
-    /// Cases that the transport does not let through: it refuses a response with an unknown transfer coding, because the
-    /// bytes of its body are not those of the content (RFC 9112 §6.1).
+    /// Cases that the transport does not let through: it refuses a response with an unknown transfer coding, because
+    /// the bytes of its body are not those of the content (RFC 9112 §6.1).
     private static let refusedByTransport: Set = ["headers-store-Transfer-Encoding"]
 
     /// Cases about cookies, which are never written to the disk.

@@ -30,8 +30,8 @@ struct DiskDamageTests {
         return found == body
     }
 
-    /// The positions of a file to damage: each of the last 1,200 bytes, where the trailer is, and some of the others; fewer
-    /// in a large file, which is mapped and has the same trailer.
+    /// The positions of a file to damage: each of the last 1,200 bytes, where the trailer is, and some of the others;
+    /// fewer in a large file, which is mapped and has the same trailer.
     private func positions(_ count: Int) -> [Int] {
         let trailer = max(0, count - 1_200)
         let isLarge = count > 100_000

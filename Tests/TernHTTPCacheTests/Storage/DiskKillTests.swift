@@ -119,8 +119,8 @@ private final class CrashProcess {
         process = child
     }
 
-    /// Leaves no process behind, not even an ended one: Swift Testing looks at one ended child at a time, so that an exit
-    /// test would wait forever behind one that nobody waits for.
+    /// Leaves no process behind, not even an ended one: Swift Testing looks at one ended child at a time, so that an
+    /// exit test would wait forever behind one that nobody waits for.
     deinit {
         kill()
         if !hasEnded { _ = status() }

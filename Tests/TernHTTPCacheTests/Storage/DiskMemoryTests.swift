@@ -10,7 +10,8 @@ import Testing
 struct DiskMemoryTests {
     private let body = Data("body".utf8)
 
-    /// Checks that a look-up in memory has the same result as one on the disk: all of it, or none because it must be read.
+    /// Checks that a look-up in memory has the same result as one on the disk: all of it, or none because it must be
+    /// read.
     private func check(_ store: DiskEntryStore, _ key: CacheKey, isKnown: Bool? = nil) async throws {
         let now = store.entriesNow(for: key)
         if let isKnown { #expect((now != nil) == isKnown) }

@@ -177,8 +177,8 @@ struct StoringOrderTests {
         }
     }
 
-    /// A large response is hidden while it is written. A look-up that it was hidden from is repeated, also if the write has ended
-    /// when the look-up comes back.
+    /// A large response is hidden while it is written. A look-up that it was hidden from is repeated, also if the write
+    /// has ended when the look-up comes back.
     @Test func theEndOfAWriteIsNoticedAfterTheLookUp() {
         var pending = PendingWrites()
         let key = CacheKey.path("a")

@@ -35,14 +35,14 @@ struct SimulatedResponse: Sendable {
     var forwarded: [Headers]
     var reason: CacheReason
     var outcome: CacheReason?
-    /// A Boolean value that indicates whether the cache would refresh the response in the background.
+    /// Whether the cache would refresh the response in the background.
     var refreshes = false
 
-    /// A Boolean value that indicates whether the origin saw nothing of the request.
+    /// Whether the origin saw nothing of the request.
     var isCached: Bool { forwarded.isEmpty }
-    /// A Boolean value that indicates whether the body came from the store after the origin's confirmation.
+    /// Whether the body came from the store after the origin's confirmation.
     var isValidated: Bool { outcome == .validated || isConfirmed }
-    /// A Boolean value that indicates whether the origin confirmed the response, which is not stored after that.
+    /// Whether the origin confirmed the response, which is not stored after that.
     var isConfirmed = false
 }
 

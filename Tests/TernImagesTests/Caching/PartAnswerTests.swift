@@ -11,7 +11,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Responses to the request for the rest of an image that are not the rest: Documentation/Reference/ResumedDownloads.md.
+/// Responses to the request for the rest of an image that are not the rest:
+/// Documentation/Reference/ResumedDownloads.md.
 @Suite("Answers to the part of an image", .timeLimit(.minutes(1)))
 struct PartAnswerTests {
     static let cut = 100
@@ -78,8 +79,8 @@ struct PartAnswerTests {
 
     // MARK: Refusals
 
-    /// Responses that can be due to the fields of the request are followed by a request for the whole image; the others four times in
-    /// a row.
+    /// Responses that can be due to the fields of the request are followed by a request for the whole image; the others
+    /// four times in a row.
     @Test(arguments: [
         (202, 4), (204, 4), (203, 4), (304, 1), (400, 1), (401, 4), (403, 4), (404, 4), (410, 4), (412, 1), (416, 1),
         (417, 1), (429, 4), (431, 1), (500, 4), (501, 1), (502, 4), (503, 4),

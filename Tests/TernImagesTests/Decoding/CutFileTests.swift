@@ -17,8 +17,7 @@ import Foundation
         case webp, losslessWebP, alphaWebP, taggedWebP, orientedWebP, animatedWebP, gif, interlacedGIF, animatedGIF
         case bmp, indexedBMP, runLengthBMP, ico, avif, animatedAVIF
 
-        /// A Boolean value that indicates whether the last bytes do not belong to a picture, so that a file without
-        /// them can count as whole.
+        /// Whether the last bytes do not belong to a picture, so that a file without them can count as whole.
         var hasTail: Bool {
             switch self {
             // The end marker or end chunk; chunks behind the picture; the trailer of a still GIF; the padding of a last

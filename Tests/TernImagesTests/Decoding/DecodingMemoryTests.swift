@@ -169,8 +169,9 @@ struct DecodingMemoryTests {
         try #require(RasterImage(size: size, premultiplied: [UInt8](repeating: 255, count: size.pixelCount * 4)))
     }
 
-    /// Decodes each file, and fails if the process has reached the limit at any time. A file is decoded in one of the ways,
-    /// which take turns and begin with another one at a target; `make soak` sets TERN_PICTURE_BOMBS to `all`, for every way.
+    /// Decodes each file, and fails if the process has reached the limit at any time. A file is decoded in one of the
+    /// ways, which take turns and begin with another one at a target; `make soak` sets TERN_PICTURE_BOMBS to `all`, for
+    /// every way.
     ///
     /// With a target, the memory that the process held before does not count: up to 86 MiB that the construction of the
     /// files left behind. A process without them holds 34 MiB, so a limit of 266 MiB corresponds to 300 MiB.

@@ -14,7 +14,7 @@ struct GIFFile {
         var isInterlaced = false
         /// The red, green and blue of each index; nil to use the file's colours.
         var colours: [[UInt8]]?
-        /// A Boolean value that indicates whether an extension states disposal, delay and transparency.
+        /// Whether an extension states disposal, delay and transparency.
         var isControlled = true
     }
 

@@ -3,8 +3,8 @@ import Testing
 
 @testable import TernJSON
 
-/// Random values of each kind, which one library writes and the other one reads. `make json-values N=1000000 SEED=2` tries
-/// more of them.
+/// Random values of each kind, which one library writes and the other one reads. `make json-values N=1000000 SEED=2`
+/// tries more of them.
 @Suite("JSON: random values between both libraries")
 struct RoundTripTests {
     private static let count = ProcessInfo.processInfo.environment["TERN_JSON_VALUES"].flatMap { Int($0) } ?? 2_000

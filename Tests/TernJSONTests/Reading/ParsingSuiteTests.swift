@@ -4,8 +4,8 @@ import Testing
 @testable import TernJSON
 
 /// The cases of JSONTestSuite (github.com/nst/JSONTestSuite), folder `test_parsing`: 95 texts to accept (`y_`), 188 to
-/// refuse (`n_`), and 35 of which RFC 8259 leaves the verdict to the parser (`i_`). The names and the verdicts are those of
-/// the suite. The texts are written anew here, in a table instead of files.
+/// refuse (`n_`), and 35 of which RFC 8259 leaves the verdict to the parser (`i_`). The names and the verdicts are
+/// those of the suite. The texts are written anew here, in a table instead of files.
 @Suite("JSON: the parsing suite")
 struct ParsingSuiteTests {
     private let decoder = TernJSONDecoder()

@@ -3,12 +3,12 @@ import TernJSON
 
 /// Writes a value by random calls of an encoder, the same ones each time.
 ///
-/// Containers are used in any order, and continued after others. No dictionary has two keys, whose order would be another one
-/// each time.
+/// Containers are used in any order, and continued after others. No dictionary has two keys, whose order would be
+/// another one each time.
 struct RandomActions: Encodable {
     let seed: UInt64
-    /// A Boolean value that indicates whether names are written twice and values throw, for which Foundation's encoder can stop the
-    /// process, and encoders of elements come late, for which it mixes up the elements.
+    /// Whether names are written twice and values throw, for which Foundation's encoder can stop the process, and
+    /// encoders of elements come late, for which it mixes up the elements.
     var hasMistakes = true
 
     func encode(to encoder: any Encoder) throws {

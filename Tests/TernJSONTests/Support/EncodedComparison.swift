@@ -48,8 +48,8 @@ func path(_ keys: [any CodingKey]) -> String {
     keys.map { $0.intValue.map { "[\($0)]" } ?? $0.stringValue }.joined(separator: ".")
 }
 
-/// Expects the same text from both encoders with sorted keys, also pretty-printed, and that Foundation's decoder gives the value
-/// back.
+/// Expects the same text from both encoders with sorted keys, also pretty-printed, and that Foundation's decoder gives
+/// the value back.
 func expectSameText<Value: Codable & Equatable>(
     _ value: Value, sourceLocation: SourceLocation = #_sourceLocation,
     configure: (inout TernJSONEncoder, JSONEncoder, JSONDecoder) -> Void = { _, _, _ in }

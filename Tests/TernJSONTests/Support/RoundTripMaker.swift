@@ -2,9 +2,10 @@ import Foundation
 
 /// Makes random values of each kind, of at most 5 levels and about 40 parts.
 ///
-/// It leaves out what Foundation reads or writes in another way on purpose (the table of Documentation/CodingJSON.md): a key
-/// twice in an object, a number that its type cannot hold or that is too small for it. It also leaves out what no coder gives
-/// back: infinity and NaN, which JSON does not have, a URL's base, and dates that lose bits as seconds since 1970.
+/// It leaves out what Foundation reads or writes in another way on purpose (the table of Documentation/CodingJSON.md):
+/// a key twice in an object, a number that its type cannot hold or that is too small for it. It also leaves out what no
+/// coder gives back: infinity and NaN, which JSON does not have, a URL's base, and dates that lose bits as seconds
+/// since 1970.
 struct RoundTripMaker {
     private var generator: Generator
     /// How many more parts are made.

@@ -140,8 +140,8 @@ struct MultipartPartTests {
         #expect(boundary("multipart/mixed; boundary=\(String(repeating: "x", count: 71))") == nil)
     }
 
-    /// A part that is copied with each of its chunks would be copied 40,000 times, which takes minutes: the time limit of the
-    /// suite ends this test. Time is no measure of less beside other tests, and copies cannot be counted.
+    /// A part that is copied with each of its chunks would be copied 40,000 times, which takes minutes: the time limit
+    /// of the suite ends this test. Time is no measure of less beside other tests, and copies cannot be counted.
     @Test func aPartOfManyChunksTakesLinearTime() async throws {
         let count = 40_000
         let chunk = Data(repeating: UInt8(ascii: "x"), count: 1 << 10)
@@ -216,7 +216,8 @@ struct MultipartPartTests {
         }
     }
 
-    /// The parts that have arrived would keep a slow reader busy for long after the end: 6,000 of them fit into one chunk.
+    /// The parts that have arrived would keep a slow reader busy for long after the end: 6,000 of them fit into one
+    /// chunk.
     @Test(arguments: ["total", "task", "reader"]) func partsThatWereNotReadAreDropped(end: String) async throws {
         let part = "--b\r\nX: 1\r\n\r\none\r\n"
         let ended = LoopbackServer.Gate()

@@ -6,14 +6,14 @@ import TernStreaming
 import TernTesting
 import Testing
 
-/// Reads many multipart streams of servers that stall, cut, reset and flood, with time limits, cancellations and readers that stop.
-/// Each one ends within its limit and a second more. `make campaign N=50000` reads more of them.
+/// Reads many multipart streams of servers that stall, cut, reset and flood, with time limits, cancellations and
+/// readers that stop. Each one ends within its limit and a second more. `make campaign N=50000` reads more of them.
 @Suite(.serialized)
 struct PartsCampaignTests {
     private static let wanted = ProcessInfo.processInfo.environment["TERN_CAMPAIGN"].flatMap { Int($0) }
     private static let seed = ProcessInfo.processInfo.environment["TERN_CAMPAIGN_SEED"].flatMap { UInt64($0) } ?? 1
-    /// The number of streams of a session. Each round has a session of its own. Beside the other tests it is small, because the
-    /// streams of a round begin together, and the bound is that of the streams and not of their beginning.
+    /// The number of streams of a session. Each round has a session of its own. Beside the other tests it is small,
+    /// because the streams of a round begin together, and the bound is that of the streams and not of their beginning.
     private static let roundSize = wanted == nil ? 50 : 200
 
     @Test(.timeLimit(.minutes(wanted == nil ? 3 : 90)))
@@ -42,8 +42,8 @@ struct PartsCampaignTests {
         }
     }
 
-    /// Waits for the ends of runs. Returns false if one is late. The time for which the machine did not run this process does not
-    /// count.
+    /// Waits for the ends of runs. Returns false if one is late. The time for which the machine did not run this
+    /// process does not count.
     private func ended(_ runs: [Campaign.Run], _ delays: DelayMeter) async throws -> Bool {
         while true {
             let open = runs.filter { $0.ending == nil }

@@ -393,7 +393,8 @@ struct WebSocketLifeTests {
         #expect(socket.task.state == .failed)
     }
 
-    /// The server sends a message between two looks at the time: the Ping comes an interval after the message, not after the look.
+    /// The server sends a message between two looks at the time: the Ping comes an interval after the message, not
+    /// after the look.
     @Test func theIntervalCountsFromTheLastByte() async throws {
         let clock = ManualClock()
         let (early, pinged) = (LoopbackServer.Gate(), LoopbackServer.Gate())

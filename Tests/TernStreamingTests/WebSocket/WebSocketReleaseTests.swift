@@ -75,8 +75,8 @@ struct WebSocketReleaseTests {
         for each in received { #expect(try await each.opcodes() == [1]) }
     }
 
-    /// Reads a socket to its end and releases it. Each socket was released while its Close frame was on the way to the loop, and
-    /// about a third of the frames left.
+    /// Reads a socket to its end and releases it. Each socket was released while its Close frame was on the way to the
+    /// loop, and about a third of the frames left.
     @Test func theCloseFrameOfAReleasedSocketLeaves() async throws {
         let answered = Lock(0)
         let server = try server { exchange in
@@ -119,7 +119,8 @@ struct WebSocketReleaseTests {
         }
     }
 
-    /// Sends messages until the connection takes no more. Returns the number of those that were accepted: one more has begun.
+    /// Sends messages until the connection takes no more. Returns the number of those that were accepted: one more has
+    /// begun.
     private func fill(_ socket: WebSocket) async throws -> Int {
         let accepted = Lock(0)
         let sending = Task {

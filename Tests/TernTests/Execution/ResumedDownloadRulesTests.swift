@@ -57,8 +57,8 @@ struct ResumedDownloadRulesTests {
         #expect(Self.tagged.decision(after: error) == .refuse)
     }
 
-    /// A 200 is the whole if its length is that of the whole, or if it is of another version. With a range, it is the rest if it
-    /// states everything.
+    /// A 200 is the whole if its length is that of the whole, or if it is of another version. With a range, it is the
+    /// rest if it states everything.
     @Test(
         arguments: [
             (20, "\"a\"", "20", nil, .replace), (20, "\"a\"", "10", nil, .askForWhole),

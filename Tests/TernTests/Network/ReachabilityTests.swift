@@ -26,7 +26,7 @@ struct ReachabilityTests {
         /// Serializes the reports, as the socket of a kernel does: otherwise a watch that opens while a test sets a
         /// status could report the previous status after the new one.
         private let order = Lock(())
-        /// A Boolean value that indicates whether the status can be queried without a watch, as the kernel allows.
+        /// Whether the status can be queried without a watch, as the kernel allows.
         private let canBeAsked: Bool
 
         init(_ initial: Reachability.Status? = nil, canBeAsked: Bool = true, refusals: Int = 0) {

@@ -44,8 +44,8 @@ struct NumberTableTests {
         }
     }
 
-    /// Random insertions and removals, compared with a dictionary. The numbers ascend as those of tasks do, with old ones
-    /// that stay long.
+    /// Random insertions and removals, compared with a dictionary. The numbers ascend as those of tasks do, with old
+    /// ones that stay long.
     @Test(arguments: [1 as UInt64, 2, 3, 4])
     func theTableEqualsADictionaryAfterRandomChanges(seed: UInt64) {
         var random = Random(state: seed)

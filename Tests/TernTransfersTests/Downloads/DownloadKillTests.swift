@@ -9,8 +9,8 @@ import Testing
 @testable import DownloadCrashChild
 @testable import TernTransfers
 
-/// Kills a process that downloads, at any instant, and starts it again until the file is there: each file is right, little is
-/// received twice, and nothing is left beside it.
+/// Kills a process that downloads, at any instant, and starts it again until the file is there: each file is right,
+/// little is received twice, and nothing is left beside it.
 @Suite("Durable downloads: kills", .serialized, .timeLimit(.minutes(30)))
 struct DownloadKillTests {
     static let kills = ProcessInfo.processInfo.environment["TERN_DOWNLOAD_KILLS"].flatMap { Int($0) } ?? 20
@@ -23,7 +23,7 @@ struct DownloadKillTests {
         let piece: Int?
         /// The size of the file in bytes.
         let size: Int
-        /// A Boolean value that indicates whether the client hashes the bytes, which then pass through its memory.
+        /// Whether the client hashes the bytes, which then pass through its memory.
         var isVerified = true
         /// The latest time of a kill after the start of the process, in microseconds.
         var latest: UInt32 = 400_000

@@ -387,7 +387,8 @@ struct DownloadPartTests {
         }
     }
 
-    /// Leaves the folder as a process does that was killed between the move of `/file?id=1` and the removal of the control file.
+    /// Leaves the folder as a process does that was killed between the move of `/file?id=1` and the removal of the
+    /// control file.
     private func leaveMovedFile(_ client: Client, _ folder: TestFolder) async throws {
         try await leavePart(client, folder)
         try folder.write(Data(Self.pattern.bytes()), to: "file")

@@ -37,8 +37,8 @@ struct ResumedAnswerTests {
         }
     }
 
-    /// Downloads a file whose first response breaks off. `answer` makes the responses to requests for the rest, and `whole` those to
-    /// later requests for the whole. Calls `test` with the error, if the download failed.
+    /// Downloads a file whose first response breaks off. `answer` makes the responses to requests for the rest, and
+    /// `whole` those to later requests for the whole. Calls `test` with the error, if the download failed.
     private func download(
         by user: User, whole: @escaping LoopbackServer.Handler = { try $0.serveFile(Self.pattern) },
         answer: @escaping LoopbackServer.Handler,
@@ -101,7 +101,8 @@ struct ResumedAnswerTests {
 
     // MARK: Refusals
 
-    /// Temporary statuses are tried again by the download itself, which asks for the whole file after the fourth refusal.
+    /// Temporary statuses are tried again by the download itself, which asks for the whole file after the fourth
+    /// refusal.
     @Test(
         arguments: User.allCases,
         [
@@ -233,8 +234,8 @@ struct ResumedAnswerTests {
         }
     }
 
-    /// Segments that a server refuses are followed by the file in one stream: at once if they have no bytes, and otherwise after the
-    /// refusals of several downloads.
+    /// Segments that a server refuses are followed by the file in one stream: at once if they have no bytes, and
+    /// otherwise after the refusals of several downloads.
     @Test(arguments: [(404, 0, 0), (412, 0, 0), (404, 10_000, 4), (412, 10_000, 0)])
     func refusedSegmentsStandInTheWayOfNothing(status: Int, count: Int, failedDownloads: Int) async throws {
         try await withServer { exchange in

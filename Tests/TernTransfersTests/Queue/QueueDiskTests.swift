@@ -48,8 +48,8 @@ struct QueueDiskTests {
         }
     }
 
-    /// Checks that one of two items has failed in the system's words, that the other one has finished, and that the first one
-    /// finishes when the fault has ended.
+    /// Checks that one of two items has failed in the system's words, that the other one has finished, and that the
+    /// first one finishes when the fault has ended.
     private func expectRecovery(
         of failed: TransferQueue.ItemID, besides other: TransferQueue.ItemID, from words: String, _ test: QueueTest,
         file: String, _ end: () throws -> Void

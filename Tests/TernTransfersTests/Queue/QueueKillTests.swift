@@ -9,8 +9,8 @@ import Testing
 @testable import DownloadCrashChild
 @testable import TernTransfers
 
-/// Kills a process that runs a queue, at any instant, and starts it again until all of its transfers have finished: no item and no
-/// result is lost, each file is right, and nothing is left.
+/// Kills a process that runs a queue, at any instant, and starts it again until all of its transfers have finished: no
+/// item and no result is lost, each file is right, and nothing is left.
 @Suite("Transfer queue: kills", .serialized, .timeLimit(.minutes(30)))
 struct QueueKillTests {
     static let kills = ProcessInfo.processInfo.environment["TERN_QUEUE_KILLS"].flatMap { Int($0) } ?? 15

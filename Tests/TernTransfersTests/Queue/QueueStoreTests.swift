@@ -194,7 +194,8 @@ struct QueueStoreTests {
         }
     }
 
-    /// Where all users may write, one could put another file in the place of the queue's. A sticky bit, as that of /tmp, prevents it.
+    /// Where all users may write, one could put another file in the place of the queue's. A sticky bit, as that of
+    /// /tmp, prevents it.
     @Test(arguments: [(0o777, false), (0o702, false), (0o1777, true), (0o770, true), (0o755, true)])
     func folderInWhichAllCanReplaceFilesIsRefused(permissions: Int, isAccepted: Bool) async throws {
         try await inTestFolder { folder in

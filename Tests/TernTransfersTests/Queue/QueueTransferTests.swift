@@ -12,8 +12,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The transfers of a queue: credentials, the network, limits on the rate, uploads, and the time between the move of a file and the
-// record of it.
+// The transfers of a queue: credentials, the network, limits on the rate, uploads, and the time between the move of a
+// file and the record of it.
 
 @Suite("Transfer queue: transfers", .timeLimit(.minutes(1)))
 struct QueueTransferTests {
@@ -291,8 +291,8 @@ struct QueueTransferTests {
         }
     }
 
-    /// A process can be killed after the move of a file and before the record of it, and after the record and before the removal of
-    /// the control file. Both are made here by the hook that records the result.
+    /// A process can be killed after the move of a file and before the record of it, and after the record and before
+    /// the removal of the control file. Both are made here by the hook that records the result.
     @Test func fileThatWasMovedBeforeAKillIsNotReceivedAgain() async throws {
         try await withServer { exchange in
             try exchange.respond(headers: [("ETag", "\"1\"")], body: Array("test".utf8))

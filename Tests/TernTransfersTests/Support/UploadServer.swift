@@ -10,8 +10,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A server for resumable uploads, written after the texts of tus 1.0.0 and of the draft of the IETF, with faults that a test
-/// asks for.
+/// A server for resumable uploads, written after the texts of tus 1.0.0 and of the draft of the IETF, with faults that
+/// a test asks for.
 final class UploadServer: Sendable {
     /// A fault of one request.
     enum Fault: Sendable {
@@ -22,8 +22,8 @@ final class UploadServer: Sendable {
         case status(Int, LoopbackServer.Fields)
         /// Forgets the upload, then answers with 404.
         case forget
-        /// Sends interim responses with these fields and status 104 before the response to a creation. `PATH` stands for the path of
-        /// the upload.
+        /// Sends interim responses with these fields and status 104 before the response to a creation. `PATH` stands
+        /// for the path of the upload.
         case announce([LoopbackServer.Fields], then: Ending)
     }
 

@@ -8,8 +8,8 @@ import Testing
 @testable import DownloadCrashChild
 @testable import TernTransfers
 
-/// Kills a process that uploads, at any instant, and starts it again until the server has the file: each file is right, little is
-/// sent twice, and nothing is left beside it.
+/// Kills a process that uploads, at any instant, and starts it again until the server has the file: each file is right,
+/// little is sent twice, and nothing is left beside it.
 @Suite("Durable uploads: kills", .serialized, .timeLimit(.minutes(30)))
 struct UploadKillTests {
     static let kills = ProcessInfo.processInfo.environment["TERN_UPLOAD_KILLS"].flatMap { Int($0) } ?? 20

@@ -11,9 +11,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Tests random orders of loads, cancellations, replacements, removals, sizes, visibility and released views, with early
-/// and late results. Nothing is shown after a cancellation or a replacement, each load ends once, activity alternates, and
-/// no view is kept alive.
+/// Tests random orders of loads, cancellations, replacements, removals, sizes, visibility and released views, with
+/// early and late results. Nothing is shown after a cancellation or a replacement, each load ends once, activity
+/// alternates, and no view is kept alive.
 @MainActor
 @Suite("Image loads in any order", .timeLimit(.minutes(1)))
 struct ImagePropertyTests {

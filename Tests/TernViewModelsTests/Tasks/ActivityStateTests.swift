@@ -71,8 +71,8 @@ struct ActivityStateTests {
     }
 }
 
-/// Tests random orders of binding, adding and unbinding, and of tasks that run, pause and end: begin and end alternate, and
-/// a bound control finally shows the state of its tasks.
+/// Tests random orders of binding, adding and unbinding, and of tasks that run, pause and end: begin and end alternate,
+/// and a bound control finally shows the state of its tasks.
 @MainActor
 @Suite("Activity in any order", .timeLimit(.minutes(1)))
 struct ActivityPropertyTests {

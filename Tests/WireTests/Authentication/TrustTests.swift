@@ -354,7 +354,8 @@ struct TrustTests {
                 request.updateTrust(forRedirectTo: try Target(absolute: first.url.absoluteString))
                 request.target = try Target(absolute: first.url.absoluteString)
                 #expect(request.trust == nil)
-                // The first server redirects to the origin that the policy is for, whose certificate the session refuses.
+                // The first server redirects to the origin that the policy is for, whose certificate the session
+                // refuses.
                 let response = try await client.session.response(for: request)
                 #expect(response.head.target.origin == own.origin && response.head.redirects.count == 1)
             }

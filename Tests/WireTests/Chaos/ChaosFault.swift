@@ -14,7 +14,7 @@ enum ChaosFault: String, CaseIterable, Sendable {
     case bareClose, keyUpdate, lateGarbage
     case untilBareClose, bareCloseInBody, cutRecord, resetInRecord, garbageInBody
 
-    /// A Boolean value that indicates whether a client may report success.
+    /// Whether a client may report success.
     func allowsSuccess(isHead: Bool) -> Bool {
         switch self {
         case .length, .chunked, .untilClose, .noContent, .announcedClose, .silentClose, .halfClose, .trickle, .interims,
@@ -29,7 +29,7 @@ enum ChaosFault: String, CaseIterable, Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether a client must report success if the response was sent.
+    /// Whether a client must report success if the response was sent.
     var requiresSuccess: Bool {
         switch self {
         case .length, .chunked, .untilClose, .noContent, .announcedClose, .silentClose, .halfClose, .trickle, .interims,

@@ -32,7 +32,7 @@ enum ChaosHTTP2Fault: String, CaseIterable, Sendable {
     ]
     private static let streamFaults = allCases.filter { !connectionFaults.contains($0) }
 
-    /// A Boolean value that indicates whether a client may report success.
+    /// Whether a client may report success.
     func allowsSuccess(isHead: Bool) -> Bool {
         switch self {
         // The client can regard the response to HEAD as whole after its head.
@@ -43,7 +43,7 @@ enum ChaosHTTP2Fault: String, CaseIterable, Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether a client must report success if the response was sent.
+    /// Whether a client must report success if the response was sent.
     var requiresSuccess: Bool { Self.wholeResponses.contains(self) }
 
     /// Draws an answer. Faults of a connection are rare, because they concern many requests.

@@ -36,9 +36,9 @@ final class ChaosHTTP2Stream {
     let statedLength: Int?
     var body: [UInt8] = []
     var hasWholeRequest: Bool
-    /// A Boolean value that indicates whether END_STREAM was sent.
+    /// Whether END_STREAM was sent.
     var hasEnded = false
-    /// A Boolean value that indicates whether the server has begun to process the request.
+    /// Whether the server has begun to process the request.
     var isTouched = false
     var sendWindow: Int
     var receiveWindow: Int
@@ -61,7 +61,7 @@ final class ChaosHTTP2Stream {
         (sendWindow, receiveWindow) = windows
     }
 
-    /// A Boolean value that indicates whether the stream counts for the limit of streams.
+    /// Whether the stream counts for the limit of streams.
     var isOpen: Bool { !hasEnded || !hasWholeRequest }
 }
 

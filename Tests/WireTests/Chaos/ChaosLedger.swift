@@ -12,13 +12,13 @@ final class ChaosLedger: Sendable {
     /// How the server answers a request, and what this means for the client.
     struct Answer: Sendable {
         let name: String
-        /// A Boolean value that indicates whether the client may report success.
+        /// Whether the client may report success.
         let allowsSuccess: Bool
-        /// A Boolean value that indicates whether the client must report success if the whole response was sent.
+        /// Whether the client must report success if the whole response was sent.
         let requiresSuccess: Bool
-        /// A Boolean value that indicates whether the server has sent the whole response.
+        /// Whether the server has sent the whole response.
         var isSent = false
-        /// A Boolean value that indicates whether the server has stated that it did not process the request.
+        /// Whether the server has stated that it did not process the request.
         var isRefused = false
 
         init(_ fault: ChaosFault, isHead: Bool) {
@@ -47,8 +47,8 @@ final class ChaosLedger: Sendable {
         var processed = 0
         var outcome: Outcome?
         var wasCancelled = false
-        /// The answer that counts. One that refused the request and is noted later does not: a thread of the server can come
-        /// to it after the client has sent the request again.
+        /// The answer that counts. One that refused the request and is noted later does not: a thread of the server can
+        /// come to it after the client has sent the request again.
         var lastAnswer: Answer? { answers.last { !$0.isRefused } ?? answers.last }
     }
 
@@ -59,7 +59,7 @@ final class ChaosLedger: Sendable {
     }
 
     private let state = Lock(State())
-    /// A Boolean value that indicates whether the connections have TLS, whose handshake and records can fail.
+    /// Whether the connections have TLS, whose handshake and records can fail.
     private let isSecure: Bool
 
     init(isSecure: Bool = false) { self.isSecure = isSecure }

@@ -13,7 +13,7 @@ final class ChaosSocket {
     private unowned let listener: ChaosListener
     /// The index of the connection, from 0 in the order of acceptance.
     let index: Int
-    /// A Boolean value that indicates whether FIN or RST was sent.
+    /// Whether FIN or RST was sent.
     private(set) var isEnded = false
     private var isClosed = false
     private var buffer = [UInt8](repeating: 0, count: 16 << 10)

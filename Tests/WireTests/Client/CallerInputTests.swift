@@ -42,8 +42,8 @@ struct CallerInputTests {
         }
     }
 
-    /// One behavior for all kinds of calls: a length other than that of the body is refused before anything is sent, and one that
-    /// is right is sent once.
+    /// One behavior for all kinds of calls: a length other than that of the body is refused before anything is sent,
+    /// and one that is right is sent once.
     @Test(arguments: ["5", "1", "9223372036854775807"])
     func aContentLengthWithoutABodyIsRefused(length: String) async throws {
         let headers: Headers = ["Content-Length": length]

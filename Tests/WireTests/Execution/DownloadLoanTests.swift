@@ -12,7 +12,8 @@ import struct Foundation.URL
 struct DownloadLoanTests {
     private static let pattern = PipedDownloads.pattern
 
-    /// Runs a test while the first write of a resumable download is blocked. The server answers other requests with "other".
+    /// Runs a test while the first write of a resumable download is blocked. The server answers other requests with
+    /// "other".
     private func withBlockedWrite(
         timeouts: Timeouts = Timeouts(),
         serve: @escaping @Sendable (LoopbackServer.Exchange, BlockedWrite) throws -> Void = { exchange, _ in
@@ -37,8 +38,8 @@ struct DownloadLoanTests {
 
     /// Sends the beginning of the file, in pieces, until the first write waits.
     ///
-    /// A server that sends more can be blocked, because nobody reads: it does not see the end of the connection before the
-    /// thread of the files has closed the socket.
+    /// A server that sends more can be blocked, because nobody reads: it does not see the end of the connection before
+    /// the thread of the files has closed the socket.
     private static func sendBeginning(_ exchange: LoopbackServer.Exchange, _ write: BlockedWrite) throws {
         try exchange.writeHead(headers: [("ETag", pattern.etag), ("Content-Length", "\(pattern.count)")])
         var sent = 0

@@ -59,8 +59,8 @@ struct DownloadPipeTests {
         }
     }
 
-    /// Observers receive the bytes, a coded body is decoded, few bytes are not worth a pipe, and the rest has no length that is
-    /// certain.
+    /// Observers receive the bytes, a coded body is decoded, few bytes are not worth a pipe, and the rest has no length
+    /// that is certain.
     @Test(arguments: ["observer", "small", "chunked", "gzip", "HTTP/1.0"])
     func otherBodiesAreCopied(how: String) async throws {
         struct Observer: SessionObserver {

@@ -54,7 +54,8 @@ extension ResumeTests {
                 #expect(Self.pattern.matches(try folder.bytes("file")))
                 #expect(try folder.bytes("file").count == Self.pattern.count)
                 #expect(try folder.names == ["file"])
-                // The rest that states everything is appended, and anything else is followed by one request for the whole.
+                // The rest that states everything is appended, and anything else is followed by one request for the
+                // whole.
                 #expect(asked.all.map(\.range) == ["bytes=\(Self.half)-"] + (answer == .rest ? [] : [nil]))
             }
         }
@@ -80,8 +81,8 @@ extension ResumeTests {
 
     // MARK: Refusals
 
-    /// Responses that can be due to the fields of the request are followed by a request for the whole file; the others four times
-    /// in a row.
+    /// Responses that can be due to the fields of the request are followed by a request for the whole file; the others
+    /// four times in a row.
     @Test(arguments: [
         (101, 4), (201, 4), (202, 4), (203, 4), (204, 4), (205, 4), (207, 4), (208, 4), (226, 4), (300, 4), (304, 1),
         (400, 1), (401, 4), (403, 4), (404, 4), (406, 1), (409, 4), (410, 4), (412, 1), (416, 1), (417, 1), (425, 4),
@@ -160,7 +161,8 @@ extension ResumeTests {
         }
     }
 
-    /// A validation that accepts every status makes no file of an error page, and a redirect that is not followed is none.
+    /// A validation that accepts every status makes no file of an error page, and a redirect that is not followed is
+    /// none.
     @Test(arguments: [404, 302]) func aResponseThatTheCallerAcceptsIsNotTheRest(status: Int) async throws {
         var configuration = Session.Configuration.test()
         configuration.validation = .any

@@ -64,7 +64,7 @@ extension UploadTests {
             result: #require(result), piecesSent: sent.value, readsInMemory: fast.value, readsOnDisk: slow.value)
     }
 
-    /// A Boolean value that indicates whether this system tells which bytes of a file are in memory (Linux 6.5).
+    /// Whether this system tells which bytes of a file are in memory (Linux 6.5).
     private static let tellsWhatIsInMemory: Bool = {
         let system = PosixFileSystem()
         guard let program = try? system.open("/proc/self/exe", .read) else { return false }

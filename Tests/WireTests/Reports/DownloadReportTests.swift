@@ -59,8 +59,8 @@ struct DownloadReportTests {
         }
     }
 
-    /// nextcloud/updater #671 and steipete/AFDownloadRequestOperation #15: the partial file is already whole, so the server
-    /// refuses the range behind its end.
+    /// nextcloud/updater #671 and steipete/AFDownloadRequestOperation #15: the partial file is already whole, so the
+    /// server refuses the range behind its end.
     @Test func aPartThatIsWholeAlreadyIsTheFile() async throws {
         try await inTestFolder { folder in
             let data = try await resumeData(in: folder)
@@ -83,8 +83,8 @@ struct DownloadReportTests {
         }
     }
 
-    /// owncloud/client #2280, novoda/download-manager #442 and dynamical-org/reformatters #936: the file has shrunk, so each
-    /// attempt to continue is refused with 416.
+    /// owncloud/client #2280, novoda/download-manager #442 and dynamical-org/reformatters #936: the file has shrunk, so
+    /// each attempt to continue is refused with 416.
     @Test func aFileThatShrankIsFetchedWhole() async throws {
         let smaller = LoopbackServer.Pattern(count: 100_000, seed: 2)
         try await inTestFolder { folder in
@@ -119,8 +119,8 @@ struct DownloadReportTests {
         }
     }
 
-    /// jshttp/content-disposition #20, hoppscotch #6605, mozilla-mobile/android-components #11054, supabase/storage #1385 and
-    /// kevva/download #128.
+    /// jshttp/content-disposition #20, hoppscotch #6605, mozilla-mobile/android-components #11054, supabase/storage
+    /// #1385 and kevva/download #128.
     @Test(arguments: [
         ("attachment; filename=\"file.png\"; filename*=utf8''other.png", "file.png"),
         ("attachment; filename=\"plain.txt\"; filename*=iso-8859-1''bad%G1name.txt", "plain.txt"),
@@ -140,7 +140,8 @@ struct DownloadReportTests {
         }
     }
 
-    /// nodejs/node #47130: with one connection and `Connection: close`, waiting requests were sent on the closed connection.
+    /// nodejs/node #47130: with one connection and `Connection: close`, waiting requests were sent on the closed
+    /// connection.
     @Test func requestsThatWaitForOneConnectionAreNotLost() async throws {
         let configuration = Session.Configuration.test { $0.maximumConnectionsPerHost = 1 }
         try await withServer(configuration: configuration) { exchange in

@@ -5,8 +5,8 @@ import TernStreaming
 import TernTesting
 import Testing
 
-/// Public bug reports of other clients about event streams, multipart streams and WebSockets, tried on Tern. Each test names
-/// its report.
+/// Public bug reports of other clients about event streams, multipart streams and WebSockets, tried on Tern. Each test
+/// names its report.
 @Suite("Public reports: live connections", .timeLimit(.minutes(1)))
 struct LiveReportTests {
     typealias Frame = LoopbackServer.WebSocketFrame
@@ -52,7 +52,8 @@ struct LiveReportTests {
         #expect(events.map(\.id) == ["1", "1", ""])
     }
 
-    /// whatwg/html #7791 and symfony #36692: only the byte order mark at the start is removed, also when a chunk cuts it.
+    /// whatwg/html #7791 and symfony #36692: only the byte order mark at the start is removed, also when a chunk cuts
+    /// it.
     @Test func onlyTheFirstByteOrderMarkIsRemoved() async throws {
         let chunks = ["\u{FEFF}data: a\n\ndata: \u{FEFF}b\n\n", "\u{FEFF}data: c\n\ndata: d\n\n"]
         let events = try await events(chunks, count: 3)
@@ -91,8 +92,8 @@ struct LiveReportTests {
 
     // MARK: Multipart streams of cameras
 
-    /// janakj/py-mjpeg #2, scottlamb/multipart-stream-rs #2 and legege/node-mjpeg-proxy #1, #5 and #8: the parameter has the
-    /// dashes of the delimiter, quotes, or a blank before the sign.
+    /// janakj/py-mjpeg #2, scottlamb/multipart-stream-rs #2 and legege/node-mjpeg-proxy #1, #5 and #8: the parameter
+    /// has the dashes of the delimiter, quotes, or a blank before the sign.
     @Test(arguments: [
         "multipart/x-mixed-replace; boundary=--myboundary", "multipart/x-mixed-replace;boundary =--myboundary",
         "multipart/x-mixed-replace; boundary=\"--myboundary\"", "multipart/x-mixed-replace; boundary=myboundary",

@@ -26,7 +26,8 @@ struct ResponseReportTests {
         0xEB, 0x81, 0x27, 0x0E, 0x2C, 0x61, 0x00, 0x00, 0x7F, 0xDC, 0xF3, 0xF3, 0x0B, 0x00, 0x00, 0x00,
     ]
 
-    /// axios/axios #3887, sindresorhus/decompress-response #34 and nahi/httpclient #244: servers mean raw DEFLATE by `deflate`.
+    /// axios/axios #3887, sindresorhus/decompress-response #34 and nahi/httpclient #244: servers mean raw DEFLATE by
+    /// `deflate`.
     @Test(arguments: [("deflate", raw), ("deflate", zlib), ("Deflate", raw), ("deflate, gzip", rawInGzip)])
     func deflateMayBeRaw(coding: String, body: [UInt8]) async throws {
         try await withServer { exchange in
@@ -37,8 +38,8 @@ struct ResponseReportTests {
         }
     }
 
-    /// lysine-dev/okhttp #7936, lalinsky/dusty #159 and snoyberg/http-client #521: interim responses before the final one, whose
-    /// connection serves the next request.
+    /// lysine-dev/okhttp #7936, lalinsky/dusty #159 and snoyberg/http-client #521: interim responses before the final
+    /// one, whose connection serves the next request.
     @Test(arguments: [1, 3]) func interimResponsesDelayNothing(count: Int) async throws {
         try await withServer { exchange in
             for _ in 0..<count {

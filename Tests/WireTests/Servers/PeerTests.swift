@@ -162,11 +162,11 @@ struct PeerTests {
         }
     }
 
-    // HAProxy 2.6.12 can stop a connection for good when a stream uses up its window while another one is being sent: its
-    // `show fd` then has no stream in wait for its window (`.fctl_cnt=0`), one that waits to be sent (`.send_cnt=1`), and an
-    // empty output. It answers PING, and sends no DATA until the first stream has a window again. A client of another
-    // author (h2 4.4.1 for Python) with the same windows finds the same in 3 of 1,000 attempts. No event tells, so that HAProxy is
-    // left out over HTTP/2.
+    // HAProxy 2.6.12 can stop a connection for good when a stream uses up its window while another one is being sent:
+    // its `show fd` then has no stream in wait for its window (`.fctl_cnt=0`), one that waits to be sent
+    // (`.send_cnt=1`), and an empty output. It answers PING, and sends no DATA until the first stream has a window
+    // again. A client of another author (h2 4.4.1 for Python) with the same windows finds the same in 3 of 1,000
+    // attempts. No event tells, so that HAProxy is left out over HTTP/2.
     @Test(arguments: kinds) func pausedStreamLeavesOthersRunning(kind: PeerServer.Kind) async throws {
         try await withPeer(kind) { peer, access in
             if access.version == .http2, [.haproxyAndNginx, .haproxyAndApache].contains(kind) { return }

@@ -16,8 +16,8 @@ struct WebSocketCompressionPeerTests {
         var serverMaxWindowBits: Int?
         var clientMaxWindowBits: Int?
 
-        /// Each combination. zlib compresses with windows of 9 to 15 bits; a client that is asked for one of 8 bits does not
-        /// compress.
+        /// Each combination. zlib compresses with windows of 9 to 15 bits; a client that is asked for one of 8 bits
+        /// does not compress.
         static func all(clientBits: [Int?]) -> [Parameters] {
             [false, true].flatMap { server in
                 [false, true].flatMap { client in
@@ -44,8 +44,8 @@ struct WebSocketCompressionPeerTests {
         }
     }
 
-    /// A server for each set of parameters in the first argument. It sends its answer to the offer, and then each message
-    /// back.
+    /// A server for each set of parameters in the first argument. It sends its answer to the offer, and then each
+    /// message back.
     private static let program = #"""
         import asyncio, json, sys
         import websockets
@@ -83,7 +83,8 @@ struct WebSocketCompressionPeerTests {
         return (child, ports)
     }
 
-    /// Exchanges messages that repeat each other nearer and farther than the windows. Returns the parameters of the response.
+    /// Exchanges messages that repeat each other nearer and farther than the windows. Returns the parameters of the
+    /// response.
     private func converse(_ session: Session, port: Int, _ compression: WebSocket.Compression) async throws -> String {
         var options = WebSocket.Options()
         options.compression = compression

@@ -10,8 +10,8 @@ import Testing
     "WebSocket over HTTP/2: hypercorn", .serialized, .enabled(if: Venv.isExpected, Venv.absence),
     .timeLimit(.minutes(1)))
 struct WebSocketHTTP2Tests {
-    /// Sends the version of HTTP and then each message back. `/close` closes with 4000, `/refused` answers with 403, `/private`
-    /// wants Basic, `/flood` sends 64 MiB.
+    /// Sends the version of HTTP and then each message back. `/close` closes with 4000, `/refused` answers with 403,
+    /// `/private` wants Basic, `/flood` sends 64 MiB.
     private static let program = #"""
         async def app(scope, receive, send):
             if scope["type"] == "lifespan":

@@ -9,7 +9,8 @@ import Testing
     "WebSocket: servers of other authors", .serialized, .enabled(if: Venv.isExpected, Venv.absence),
     .timeLimit(.minutes(3)))
 struct WebSocketPeerTests {
-    /// Servers that send each message back. `/close` is closed with 4000 and a reason, `/protocol` sends the subprotocol.
+    /// Servers that send each message back. `/close` is closed with 4000 and a reason, `/protocol` sends the
+    /// subprotocol.
     private static let program = #"""
         import asyncio, ssl, sys
         import websockets, aiohttp

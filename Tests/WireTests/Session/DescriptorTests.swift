@@ -15,7 +15,8 @@ struct DescriptorTests {
         private var held: [Int32] = []
 
         init() async {
-            // The first session has the temporary folder swept, whose descriptor would be given back at an unknown time.
+            // The first session has the temporary folder swept, whose descriptor would be given back at an unknown
+            // time.
             OrphanSweeper.shared.sweepTemporaryFolder()
             await OrphanSweeper.shared.sweep(beside: "/tern-no-folder/file")
             var limits = rlimit()

@@ -30,7 +30,8 @@ struct LiveWayTests {
         }
     }
 
-    /// A socket passes an HTTP proxy through a tunnel. An event stream is an ordinary request, which the proxy receives.
+    /// A socket passes an HTTP proxy through a tunnel. An event stream is an ordinary request, which the proxy
+    /// receives.
     @Test func anHTTPProxyTunnelsSocketsAndReceivesEventStreams() async throws {
         try await withServer { server in
             let tunnel = try Tunnel()

@@ -6,10 +6,11 @@ import TernConcurrency
 
 /// The ports of 127.0.0.1 on which programs listen.
 enum LoopbackPort {
-    /// The ports that the system gives to no connection and to no other server by itself; empty if it gives out all of them.
+    /// The ports that the system gives to no connection and to no other server by itself; empty if it gives out all of
+    /// them.
     ///
-    /// From the system's own range, a connection could take the port while its program starts or restarts. A client that
-    /// tries a closed port of that range again and again even connects to itself in the end.
+    /// From the system's own range, a connection could take the port while its program starts or restarts. A client
+    /// that tries a closed port of that range again and again even connects to itself in the end.
     private static let fixedPorts: Range<Int> = {
         // Without the file, the range is that of the kernel's documentation.
         let range = try? String(contentsOfFile: "/proc/sys/net/ipv4/ip_local_port_range", encoding: .utf8)
@@ -17,7 +18,8 @@ enum LoopbackPort {
         return 10_000..<max(10_000, first)
     }()
 
-    /// The ports that were given out, no two of which are the same: a server can have several, and starts on them later.
+    /// The ports that were given out, no two of which are the same: a server can have several, and starts on them
+    /// later.
     private static let given = Lock(Set<Int>())
 
     /// Returns a port on which no program listens. Another program can take it before it is used.

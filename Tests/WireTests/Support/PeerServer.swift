@@ -36,17 +36,17 @@ final class PeerServer: Sendable {
             }
         }
 
-        /// A Boolean value that indicates whether the tests with this server run.
+        /// Whether the tests with this server run.
         var isExpected: Bool {
             Programs.areExpected(programs) && (self != .hypercorn || Venv.isExpected)
         }
 
-        /// A Boolean value that indicates whether the server has a port for plain HTTP, speaks HTTP/1.1, compresses,
-        /// and has the paths below `/via`. nghttpd speaks HTTP/2 over TLS, sends files and sends bodies back.
+        /// Whether the server has a port for plain HTTP, speaks HTTP/1.1, compresses, and has the paths below `/via`.
+        /// nghttpd speaks HTTP/2 over TLS, sends files and sends bodies back.
         var isComplete: Bool { self != .nghttpd }
 
-        /// A Boolean value that indicates whether the server passes on 100 streams of one connection at once. Apache passes
-        /// on few of them, and more after each response.
+        /// Whether the server passes on 100 streams of one connection at once. Apache passes on few of them, and more
+        /// after each response.
         var isConcurrent: Bool { isComplete && self != .apache }
 
         /// The signal after which the program answers the requests that it has, and ends; nil if it has none.
@@ -151,7 +151,8 @@ final class PeerServer: Sendable {
         return requests.count { $0.method == method && $0.target == target }
     }
 
-    /// The number of responses that the program has cut off because it closed its own connection to the server behind it.
+    /// The number of responses that the program has cut off because it closed its own connection to the server behind
+    /// it.
     ///
     /// caddy 2.6.2 does so over HTTP/1.1 when the server behind it answers as soon as it has the last byte of a body of
     /// known length. The transport of Go reads such a body once more for its end. Meanwhile the server of Go closes the

@@ -7,7 +7,7 @@ import Testing
 enum ProcessFacts {
     struct Unknown: Error {}
 
-    /// A Boolean value that indicates whether a sanitizer is built in, which uses memory and time of its own.
+    /// Whether a sanitizer is built in, which uses memory and time of its own.
     static let isSanitized = unsafe dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
     static let sanitized: Comment = "a sanitizer is built in, which holds memory and takes time of its own"
 

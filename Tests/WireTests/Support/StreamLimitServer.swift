@@ -4,8 +4,8 @@ import Glibc
 import TernConcurrency
 import Testing
 
-/// A server over HTTP/2 without TLS on a port of 127.0.0.1 that limits the streams of a connection. It answers the requests that
-/// have arrived together, with a status of 200, and refuses those above its limit.
+/// A server over HTTP/2 without TLS on a port of 127.0.0.1 that limits the streams of a connection. It answers the
+/// requests that have arrived together, with a status of 200, and refuses those above its limit.
 final class StreamLimitServer: Sendable {
     struct Rules: Sendable {
         enum Settings: Sendable {

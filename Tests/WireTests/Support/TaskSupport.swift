@@ -73,8 +73,8 @@ func withHalf(
 /// Sends requests through the engine and the server, one after another: earlier commands have taken effect after them,
 /// and a transfer that was not stopped would have moved megabytes in the meantime.
 ///
-/// - Parameter session: The session that the commands were for. Its actor handles them before it counts its tasks, and sends
-///   each to the loop of its connection. New sessions take the loops in turn.
+/// - Parameter session: The session that the commands were for. Its actor handles them before it counts its tasks, and
+///   sends each to the loop of its connection. New sessions take the loops in turn.
 func fence(_ server: LoopbackServer, of session: Session? = nil, roundTrips: Int = 20) async throws {
     _ = await session?.tasks.count
     let request = try Request(.get, url: server.url("bytes/0"))

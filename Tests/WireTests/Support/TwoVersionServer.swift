@@ -5,7 +5,8 @@ import Glibc
 import TernConcurrency
 import Testing
 
-/// A server that speaks HTTP/2, over nghttp2, or HTTP/1.1 on one port of 127.0.0.1, as the first bytes of a connection say.
+/// A server that speaks HTTP/2, over nghttp2, or HTTP/1.1 on one port of 127.0.0.1, as the first bytes of a connection
+/// say.
 final class TwoVersionServer: Sendable {
     /// The answer to the requests of a connection over HTTP/2.
     enum Answer: Sendable {

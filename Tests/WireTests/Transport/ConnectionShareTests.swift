@@ -5,11 +5,12 @@ import TernStreaming
 import TernTesting
 import Testing
 
-/// Checks the shares of the connections to one host: one is left by requests of low priority, and streams that last long have one
-/// of their own.
+/// Checks the shares of the connections to one host: one is left by requests of low priority, and streams that last
+/// long have one of their own.
 @Suite("Wire: shares of the connections", .timeLimit(.minutes(1)))
 struct ConnectionShareTests {
-    /// Answers `/events` and `/camera` with streams that last until the gate opens, `/slow` after that, and all else at once.
+    /// Answers `/events` and `/camera` with streams that last until the gate opens, `/slow` after that, and all else at
+    /// once.
     private func withStreams(
         _ configuration: Session.Configuration, _ gate: LoopbackServer.Gate,
         _ test: (LoopbackServer, Client) async throws -> Void

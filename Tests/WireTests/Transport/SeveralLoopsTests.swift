@@ -9,8 +9,8 @@ import Testing
 
 @testable import Tern
 
-/// Checks sessions whose connections live on several loops. Each test has a process of its own, because the number of loops
-/// is fixed with the first session. Left out by `make test-loops`, which spreads connections by another rule.
+/// Checks sessions whose connections live on several loops. Each test has a process of its own, because the number of
+/// loops is fixed with the first session. Left out by `make test-loops`, which spreads connections by another rule.
 @Suite("Wire: several loops", .enabled(if: !EventLoops.areSpreadForTests), .timeLimit(.minutes(1)))
 struct SeveralLoopsTests {
     @Test func theNinthConnectionLivesOnAnotherLoop() async {
@@ -241,8 +241,8 @@ private enum Loops {
     }
 }
 
-/// A session in a process with two loops: eight connections on the home loop carry requests, and one on the other loop is
-/// idle. There is no room for more.
+/// A session in a process with two loops: eight connections on the home loop carry requests, and one on the other loop
+/// is idle. There is no room for more.
 private struct SpreadSession {
     let server: LoopbackServer
     let client: Client
@@ -288,7 +288,8 @@ private struct SpreadSession {
         server.stop()
     }
 
-    /// Stops the other loop, and lets the server end the idle connection there, which the pool still believes to be open.
+    /// Stops the other loop, and lets the server end the idle connection there, which the pool still believes to be
+    /// open.
     func blockAfterClose() async throws -> DispatchSemaphore {
         _ = try await client.get("last")
         let release = await Loops.block(1)

@@ -3,8 +3,8 @@ import Foundation
 import Tern
 import Testing
 
-/// Checks the table of the limits of streams in `Documentation/LinuxEngine.md`: the limits that servers over HTTP/2 set, and the
-/// ways in which they state and change them.
+/// Checks the table of the limits of streams in `Documentation/LinuxEngine.md`: the limits that servers over HTTP/2
+/// set, and the ways in which they state and change them.
 @Suite("Wire: the number of streams that HTTP/2 servers allow", .timeLimit(.minutes(1)))
 struct StreamLimitTests {
     private func client(of server: StreamLimitServer, _ timeouts: Timeouts = Timeouts()) throws -> Client {

@@ -43,8 +43,8 @@ public enum WKNavigationActionPolicy: Int, Sendable {
     open var shouldPerformDownload: Bool { false }
 }
 
-/// Every method of it is optional there; here by an extension. The compiler makes the asynchronous form of the one with a
-/// handler, and a class may implement either.
+/// Every method of it is optional there; here by an extension. The compiler makes the asynchronous form of the one with
+/// a handler, and a class may implement either.
 @MainActor public protocol WKNavigationDelegate: NSObjectProtocol {
     func webView(
         _ webView: WKWebView, decidePolicyFor navigationAction: WKNavigationAction

@@ -114,7 +114,7 @@ extension ImagePhase {
 }
 
 extension PhotoCell {
-    /// A Boolean value that indicates whether the last photo has loaded.
+    /// Whether the last photo has loaded.
     var hasLoaded: Bool { imagePhase().isSuccess }
 
     /// The number of the last photo.

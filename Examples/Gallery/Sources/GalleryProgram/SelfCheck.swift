@@ -54,7 +54,7 @@ struct Pixels {
 }
 
 extension PhotoCell {
-    /// A Boolean value that indicates whether the cell shows the complete photo that was set last.
+    /// Whether the cell shows the complete photo that was set last.
     var showsItsPhoto: Bool {
         guard let number, let texture, hasLoaded else { return false }
         return Pixels(texture).sun() == Photo(number: number).sun

@@ -6,8 +6,8 @@ import GtkBridge
 import Tern
 import TernViewModels
 
-/// `gallery-web` opens a page of its own server, and `gallery-web URL` another one; `gallery-web --screenshot FILE [URL]` writes
-/// a picture of it as PNG; `gallery-web --self-check` runs its checks and prints a line for each.
+/// `gallery-web` opens a page of its own server, and `gallery-web URL` another one; `gallery-web --screenshot FILE
+/// [URL]` writes a picture of it as PNG; `gallery-web --self-check` runs its checks and prints a line for each.
 @main
 @MainActor
 struct GalleryWebProgram {

@@ -18,7 +18,7 @@ final class WebSite: Sendable {
         let referrer: String?
 
         var line: String { "\(method) \(target)" }
-        /// A Boolean value that indicates whether Tern sent the request, by its user agent.
+        /// Whether Tern sent the request, by its user agent.
         var isByTern: Bool { userAgent.contains("Tern/") && !userAgent.contains("WebKit") }
     }
 

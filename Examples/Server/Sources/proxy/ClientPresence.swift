@@ -14,8 +14,8 @@ final class ClientPresence: ChannelInboundHandler, RemovableChannelHandler, Send
 
     private let state = Mutex(State())
 
-    /// Calls a closure when the client leaves, or at once if it has left. The closure replaces that of the request before
-    /// on the same connection.
+    /// Calls a closure when the client leaves, or at once if it has left. The closure replaces that of the request
+    /// before on the same connection.
     func whenGone(_ action: @escaping @Sendable () -> Void) {
         let isGone = state.withLock { state in
             state.action = state.isGone ? nil : action

@@ -7,8 +7,8 @@ import Tern
 /// Forwards requests to an origin over one session.
 ///
 /// No body is held as a whole. The next chunk of a response is read when the client has taken the one before, so a slow
-/// client stops the origin; and the body of a request is read only as fast as the origin takes it. When the client leaves,
-/// the request to the origin is cancelled.
+/// client stops the origin; and the body of a request is read only as fast as the origin takes it. When the client
+/// leaves, the request to the origin is cancelled.
 struct Proxy: HTTPResponder {
     typealias Context = ProxyContext
 
@@ -56,8 +56,8 @@ struct Proxy: HTTPResponder {
         guard length != nil || request.headers[.transferEncoding] != nil, length != 0 else { return (.none, nil) }
         let (body, source) = RequestBody.makeStream()
         // The body of the response is written after `respond` has returned, and the client may still send then. That is
-        // why no child task can read the request. `response` waits for this task; it ends with the request's body, and with
-        // the connection. The server may not read the connection at the same time.
+        // why no child task can read the request. `response` waits for this task; it ends with the request's body, and
+        // with the connection. The server may not read the connection at the same time.
         let upload = Task {
             do {
                 // `yield` waits while the origin does not take the body, and drops the bytes once it never will.
@@ -77,8 +77,8 @@ struct Proxy: HTTPResponder {
         let status = HTTPResponse.Status(code: head.status, reasonPhrase: head.reasonPhrase)
         let hasBody = method != .head && status != .noContent && status != .notModified
         let body = ResponseBody { writer in
-            // Returns when the client's socket has room again. An error ends the connection, so that the client does not
-            // take a part of the body for the whole.
+            // Returns when the client's socket has room again. An error ends the connection, so that the client does
+            // not take a part of the body for the whole.
             for try await chunk in stream.chunks { try await writer.write(ByteBuffer(bytes: chunk)) }
             let trailers = try stream.trailers
             try await writer.finish(trailers.isEmpty ? nil : ForwardedFields.fields(of: trailers))

@@ -25,7 +25,8 @@ struct ProxyTests {
         try await withProxy(before: origin.port) { client async throws in
             let slow = client.stream("slow")
             #expect(try await slow.response.contentLength == Int64(size))
-            // Meanwhile, another client receives all of its body. Without back-pressure, the first body would be as far.
+            // Meanwhile, another client receives all of its body. Without back-pressure, the first body would be as
+            // far.
             var received = 0
             for try await chunk in client.stream("fast") { received += chunk.count }
             #expect(received == size)

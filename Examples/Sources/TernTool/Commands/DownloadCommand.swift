@@ -104,7 +104,8 @@ struct DownloadCommand: AsyncParsableCommand {
             // Each file of a list can have its segments.
             configuration.maximumConnectionsPerHost = max(32, jobs * segments)
             let single = urls.count == 1 && inputFile == nil
-            // Retries the request for the name, and a download to standard output. Durable downloads retry by themselves.
+            // Retries the request for the name, and a download to standard output. Durable downloads retry by
+            // themselves.
             if single { configuration.interceptors.insert(retries, at: 0) }
             let client = Client(
                 session: Session(configuration: configuration), headers: connection.header.headers)

@@ -23,7 +23,7 @@ struct DownloadRun: Sendable {
     let options: DurableDownloadOptions
     /// The rate of all downloads together, in bytes per second; nil for no limit.
     let limit: Int?
-    /// A Boolean value that indicates whether a download that is cancelled can be continued.
+    /// Whether a download that is cancelled can be continued.
     let keepsPart: Bool
     let isVerbose: Bool
 
@@ -49,7 +49,8 @@ struct DownloadRun: Sendable {
         }
     }
 
-    /// Removes the part of a download that the user has cancelled with Ctrl-C, unless it is to be kept, or says that it stays.
+    /// Removes the part of a download that the user has cancelled with Ctrl-C, unless it is to be kept, or says that it
+    /// stays.
     private func interrupted(
         _ task: DurableDownloadTask, _ error: any Error, _ interrupt: Interrupt, on terminal: Terminal
     ) async throws {
@@ -60,7 +61,8 @@ struct DownloadRun: Sendable {
         terminal.writeLine("\(size) kept: the same command continues")
     }
 
-    /// Returns whether the part of an interrupted download stays. Only Ctrl-C removes a part, and only if this process began it.
+    /// Returns whether the part of an interrupted download stays. Only Ctrl-C removes a part, and only if this process
+    /// began it.
     private func keepsPart(of task: DurableDownloadTask, _ interrupt: Interrupt) -> Bool {
         if keepsPart || interrupt.exitCode != Interrupt.interruptExitCode { return true }
         var hasBegun = false
@@ -97,7 +99,8 @@ struct DownloadRun: Sendable {
 
     // MARK: A list
 
-    /// Downloads a list, `count` at the same time, in its order. Throws the exit code of the first in the list that failed.
+    /// Downloads a list, `count` at the same time, in its order. Throws the exit code of the first in the list that
+    /// failed.
     func all(_ jobs: [DownloadJob], count: Int, _ interrupt: Interrupt, _ terminal: Terminal) async throws {
         let bars = BarList(count: jobs.count, on: terminal)
         let running = RunningDownloads(limit: limit)
@@ -162,7 +165,8 @@ struct DownloadRun: Sendable {
     }
 }
 
-/// The downloads of a list: those that run now, which share the limit on the rate in equal parts, and those that failed.
+/// The downloads of a list: those that run now, which share the limit on the rate in equal parts, and those that
+/// failed.
 private final class RunningDownloads: Sendable {
     private struct State {
         var running: [Int: (name: String, task: DurableDownloadTask)] = [:]

@@ -91,10 +91,9 @@ struct EventsCommand: AsyncParsableCommand {
 
 /// Formats an event. Pure.
 struct EventText {
-    /// A Boolean value that indicates whether the output is a terminal: fields have colours, and control characters of the
-    /// server are replaced.
+    /// Whether the output is a terminal: fields have colours, and control characters of the server are replaced.
     let isColored: Bool
-    /// A Boolean value that indicates whether the type and the ID precede the data.
+    /// Whether the type and the ID precede the data.
     let hasFields: Bool
 
     /// Returns the event as whole lines.

@@ -129,8 +129,8 @@ enum InputLines {
 /// Shows messages: colored on a terminal, and plain in a pipe.
 struct SocketScreen: Sendable {
     private let terminal: Terminal
-    /// A Boolean value that indicates whether standard output is a terminal. It then gets no control characters of the server,
-    /// wherever standard error goes.
+    /// Whether standard output is a terminal. It then gets no control characters of the server, wherever standard error
+    /// goes.
     private let isTerminal: Bool
     private let isColored: Bool
 

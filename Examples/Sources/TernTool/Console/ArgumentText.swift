@@ -38,8 +38,8 @@ enum URLText {
 
 /// Paths as people type them, and as servers suggest them.
 enum PathText {
-    /// Returns the URL of a file. `URL(filePath:)` expands `~` and `~name` at the start to a home folder. The shell has already done
-    /// so for the user, and a server must not be able to.
+    /// Returns the URL of a file. `URL(filePath:)` expands `~` and `~name` at the start to a home folder. The shell has
+    /// already done so for the user, and a server must not be able to.
     static func url(_ path: String) -> URL {
         URL(filePath: path.hasPrefix("~") ? "./" + path : path, directoryHint: .notDirectory)
     }

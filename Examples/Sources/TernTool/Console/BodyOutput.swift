@@ -35,8 +35,8 @@ struct BodyOutput {
 
 /// Makes bytes of a server harmless for a terminal, independent of the boundaries of their chunks. Pure.
 ///
-/// Control characters become escapes such as `\x1b`, except tabs and the ends of lines. So do characters that have no form and change
-/// the order or the look of others, such as `\u{202e}`. Bytes that are not UTF-8 become U+FFFD.
+/// Control characters become escapes such as `\x1b`, except tabs and the ends of lines. So do characters that have no
+/// form and change the order or the look of others, such as `\u{202e}`. Bytes that are not UTF-8 become U+FFFD.
 struct TerminalText {
     /// The start of a character, or a carriage return that a line feed can follow.
     private var rest: [UInt8] = []

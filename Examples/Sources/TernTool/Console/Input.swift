@@ -37,8 +37,8 @@ final class Keyboard: Sendable {
 
 /// The descriptors 0, 1 and 2.
 enum StandardDescriptors {
-    /// Opens `/dev/null` for each one that is closed, so that no socket or file gets its number. Reading then gives no bytes, and
-    /// writing fails.
+    /// Opens `/dev/null` for each one that is closed, so that no socket or file gets its number. Reading then gives no
+    /// bytes, and writing fails.
     static func occupy() {
         for descriptor in Int32(0)...2 where fcntl(descriptor, F_GETFD) < 0 {
             // The lowest number that is free is this one.
@@ -51,7 +51,8 @@ enum StandardDescriptors {
 enum ArgumentList {
     private static let names = ["-u", "--user"]
 
-    /// Overwrites the values of `-u` and `--user`, as curl does. Called after the arguments were parsed. URLs and headers stay.
+    /// Overwrites the values of `-u` and `--user`, as curl does. Called after the arguments were parsed. URLs and
+    /// headers stay.
     static func hideUserAndPassword() {
         var isValue = false
         for index in 0..<Int(CommandLine.argc) {
@@ -148,7 +149,7 @@ final class Interrupt: Sendable {
 enum BlockingCalls {
     private static let count = Atomic(0)
 
-    /// A Boolean value that indicates whether a system call is blocked.
+    /// Whether a system call is blocked.
     static var isBlocked: Bool { count.load(ordering: .relaxed) > 0 }
 
     /// Performs a system call that can block.

@@ -14,7 +14,7 @@ import Darwin
 struct Terminal: Sendable {
     private static let descriptor: Int32 = 2
 
-    /// A Boolean value that indicates whether the output is a terminal that can redraw a line.
+    /// Whether the output is a terminal that can redraw a line.
     let isInteractive: Bool
     private let window: @Sendable () -> WindowSize
     private let output: @Sendable (String) throws -> Void
@@ -36,7 +36,7 @@ struct Terminal: Sendable {
         self.output = output
     }
 
-    /// A Boolean value that indicates whether standard error takes a short line without blocking.
+    /// Whether standard error takes a short line without blocking.
     static var takesLine: Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         return unsafe poll(&entry, 1, 0) == 1 && entry.revents & Int16(POLLOUT) != 0
@@ -70,8 +70,8 @@ struct Terminal: Sendable {
 }
 
 extension Unicode.Scalar {
-    /// A Boolean value that indicates whether a terminal shows the character, and nothing else. False for control characters, and for
-    /// those that change the order or the look of others. True for the joiners of emoji and of some scripts.
+    /// Whether a terminal shows the character, and nothing else. False for control characters, and for those that
+    /// change the order or the look of others. True for the joiners of emoji and of some scripts.
     var isHarmless: Bool {
         if (0x20..<0x7F).contains(value) || self == "\u{200C}" || self == "\u{200D}" { return true }
         return switch properties.generalCategory {
@@ -114,12 +114,11 @@ enum Output {
     struct Failure: Error, CustomStringConvertible {
         let code: Int32
         var description: String { "the output cannot be written: \(SystemWords.text(code))" }
-        /// A Boolean value that indicates whether the reader has closed the pipe, as `head` does. This is not a
-        /// failure.
+        /// Whether the reader has closed the pipe, as `head` does. This is not a failure.
         var isClosedPipe: Bool { code == EPIPE }
     }
 
-    /// A Boolean value that indicates whether standard output is a terminal.
+    /// Whether standard output is a terminal.
     static var isTerminal: Bool { isatty(1) == 1 }
 
     static func writeLine(_ line: String) throws { try write(Data((line + "\n").utf8)) }

@@ -191,7 +191,7 @@ struct DemoSummary {
 
     var outcomes: [DemoOutcome] = []
 
-    /// A Boolean value that indicates whether all steps succeeded.
+    /// Whether all steps succeeded.
     var isSuccess: Bool { outcomes.allSatisfy(\.isSuccess) }
 
     var table: String {

@@ -94,8 +94,7 @@ struct CellLayout: Equatable {
     let rows: Int
     /// The size of a cell in pixels.
     let cell: PixelSize
-    /// A Boolean value that indicates whether an image of all rows can be replaced. The cursor cannot return to lines
-    /// that have scrolled away.
+    /// Whether an image of all rows can be replaced. The cursor cannot return to lines that have scrolled away.
     let fitsWindow: Bool
 
     /// Creates a layout of the whole window except two lines, for the progress and the prompt, or of the size that the
@@ -149,7 +148,7 @@ enum Backdrop: Equatable, Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether the terminal shows through transparent pixels.
+    /// Whether the terminal shows through transparent pixels.
     var isOpen: Bool { if case .terminal = self { true } else { false } }
 }
 

@@ -97,7 +97,7 @@ enum GraphicsProtocol: String, CaseIterable, ExpressibleByArgument, Sendable {
         return isTrueColor ? .blocks : .blocks256
     }
 
-    /// A Boolean value that indicates whether an image can replace an earlier one.
+    /// Whether an image can replace an earlier one.
     var redraws: Bool { self != .ascii }
 
     /// Returns the pixels of one cell. They are fixed for characters and half blocks, and otherwise reported by the
@@ -116,7 +116,7 @@ enum GraphicsProtocol: String, CaseIterable, ExpressibleByArgument, Sendable {
 struct ImageSummary {
     let name: String
     let response: ImageResponse
-    /// A Boolean value that indicates whether the image is a local file, for which no cache is used.
+    /// Whether the image is a local file, for which no cache is used.
     let isFile: Bool
     let time: Duration
 

@@ -12,7 +12,7 @@ final class TerminalImageView: ImageViewModel {
 
     let bindings = ViewBindings()
     private let painter: ImagePainter
-    /// A Boolean value that indicates whether the image can be redrawn; otherwise only the first final image is drawn.
+    /// Whether the image can be redrawn; otherwise only the first final image is drawn.
     let isLive: Bool
     private let bar: TerminalBar
     private let alerts: any AlertViewModel
@@ -25,7 +25,7 @@ final class TerminalImageView: ImageViewModel {
     /// Creates a view that writes through a closure.
     ///
     /// - Parameters:
-    ///   - isLive: A Boolean value that indicates whether the closure writes to a terminal.
+    ///   - isLive: Whether the closure writes to a terminal.
     ///   - bar: The progress bar below the image while it loads.
     ///   - alerts: The object that reports failures.
     init(
@@ -93,7 +93,7 @@ final class TerminalImageView: ImageViewModel {
 final class TerminalAlerts: AlertViewModel {
     let bindings = ViewBindings()
     private let terminal: Terminal
-    /// A Boolean value that indicates whether a failure was reported.
+    /// Whether a failure was reported.
     private(set) var wasShown = false
 
     init(on terminal: Terminal) { self.terminal = terminal }

@@ -1,7 +1,7 @@
 import Tern
 
-/// Shows several transfers on standard error: in a terminal one bar for each that runs, and one for all; elsewhere plain
-/// lines for all.
+/// Shows several transfers on standard error: in a terminal one bar for each that runs, and one for all; elsewhere
+/// plain lines for all.
 actor BarList {
     private let terminal: Terminal
     private let start = ContinuousClock.now

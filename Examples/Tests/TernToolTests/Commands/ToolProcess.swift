@@ -54,7 +54,7 @@ struct ToolProcess {
     /// Runs a program to its end.
     ///
     /// - Parameters:
-    ///   - keepsInputOpen: A Boolean value that indicates whether standard input is a pipe without bytes that does not end.
+    ///   - keepsInputOpen: Whether standard input is a pipe without bytes that does not end.
     ///   - started: Called with the process when it runs.
     func run(
         _ program: String, _ arguments: [String], input: String = "", keepsInputOpen: Bool = false,

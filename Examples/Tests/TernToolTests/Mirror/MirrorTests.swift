@@ -92,7 +92,8 @@ struct MirrorTests {
         for block in blocks { #expect(sources.contains { $0.contains(block) }, "\(block)") }
     }
 
-    /// The recipe of the cookbook. The first request is the first action of the work: a signal that comes then is not lost.
+    /// The recipe of the cookbook. The first request is the first action of the work: a signal that comes then is not
+    /// lost.
     @Test(arguments: ["/", "/a.bin"]) func ctrlCStopsCleanly(at path: String) async throws {
         let gate = LoopbackServer.Gate()
         try await withTool { exchange in

@@ -10,8 +10,8 @@ public import Foundation
 extension Client {
     /// Returns the request of Tern that the other functions send, changed by `configure`.
     ///
-    /// A request without scheme and authority goes to the client's base URL: its path is resolved like one that begins with
-    /// `/`, so that it replaces the path of the base URL. The client's headers are added under the rules of
+    /// A request without scheme and authority goes to the client's base URL: its path is resolved like one that begins
+    /// with `/`, so that it replaces the path of the base URL. The client's headers are added under the rules of
     /// `Client.headers`, and the request's own replace them.
     ///
     /// - Throws: ``ConversionError``; `NetworkError` of kind `.invalidRequest` if the URL cannot be requested.
@@ -30,9 +30,9 @@ extension Client {
     /// let (response, data) = try await client.response(for: HTTPRequest(url: url))
     /// ```
     ///
-    /// Redirects, cookies, credentials and the validation of the session apply. A status outside 200–299 is therefore an
-    /// error with the start of the body; `{ $0.validation = .any }` returns every response instead. Cancelling the calling
-    /// Swift task cancels the transfer.
+    /// Redirects, cookies, credentials and the validation of the session apply. A status outside 200–299 is therefore
+    /// an error with the start of the body; `{ $0.validation = .any }` returns every response instead. Cancelling the
+    /// calling Swift task cancels the transfer.
     ///
     /// - Throws: ``ConversionError`` before anything is sent; `NetworkError`.
     public func response(
@@ -70,8 +70,8 @@ extension Client {
     /// for try await chunk in stream.chunks { … }
     /// ```
     ///
-    /// - Throws: ``ConversionError``; `NetworkError` of kind `.invalidRequest` if the URL cannot be requested. Other errors
-    ///   are those of the stream.
+    /// - Throws: ``ConversionError``; `NetworkError` of kind `.invalidRequest` if the URL cannot be requested. Other
+    ///   errors are those of the stream.
     public func stream(
         _ request: HTTPRequest, body: Request.Body = .none, configure: Request.Change = { _ in }
     ) throws -> ResponseStream {
@@ -81,8 +81,8 @@ extension Client {
     /// Downloads the response to a file, like `Client.download(_:to:options:)`. The task starts at once, unless
     /// `startsImmediately` is false.
     ///
-    /// - Throws: ``ConversionError``; `NetworkError` of kind `.invalidRequest` if the URL cannot be requested. Other errors
-    ///   are those of the task.
+    /// - Throws: ``ConversionError``; `NetworkError` of kind `.invalidRequest` if the URL cannot be requested. Other
+    ///   errors are those of the task.
     public func download(
         _ request: HTTPRequest, to file: URL, options: Download.Options = Download.Options(),
         startsImmediately: Bool = true, configure: Request.Change = { _ in }

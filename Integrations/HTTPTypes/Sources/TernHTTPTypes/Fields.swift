@@ -2,14 +2,14 @@ public import HTTPTypes
 public import Tern
 
 extension HTTPFields {
-    /// Creates fields from Tern's headers, in their order. A name with several values, such as `Set-Cookie`, has as many
-    /// fields.
+    /// Creates fields from Tern's headers, in their order. A name with several values, such as `Set-Cookie`, has as
+    /// many fields.
     ///
     /// A field that holds a secret (`Headers.Field.isSecret`) is marked as one that no table of HPACK or QPACK indexes
     /// (RFC 7541 §7.1.3). Whitespace around a value is not part of it (RFC 9110 §5.5).
     ///
-    /// - Throws: ``ConversionError`` for a name that is not a token, and for a value with a line break, a NUL or another
-    ///   control character. `HTTPField` would replace these with spaces.
+    /// - Throws: ``ConversionError`` for a name that is not a token, and for a value with a line break, a NUL or
+    ///   another control character. `HTTPField` would replace these with spaces.
     public init(_ headers: Headers) throws(ConversionError) {
         self.init()
         guard headers.count < Int(UInt16.max) else {

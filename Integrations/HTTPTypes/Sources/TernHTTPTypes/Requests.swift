@@ -4,15 +4,16 @@ public import Tern
 extension Request {
     /// Creates a request from one of swift-http-types: its method, URL and header fields in their order.
     ///
-    /// A `Host` field must name the same server as the authority, and is left out, because Tern derives it from the URL.
-    /// It takes the place of an authority that is missing. The path is brought into normal form: without dot segments, and
-    /// with characters that a URL cannot contain percent-encoded.
+    /// A `Host` field must name the same server as the authority, and is left out, because Tern derives it from the
+    /// URL. It takes the place of an authority that is missing. The path is brought into normal form: without dot
+    /// segments, and with characters that a URL cannot contain percent-encoded.
     ///
     /// - Parameters:
     ///   - request: The request, with a scheme, an authority and a path.
     ///   - body: The body. None by default.
-    /// - Throws: ``ConversionError`` if a part is missing, is not valid, or cannot be sent by a client: the method CONNECT,
-    ///   a scheme other than http and https, user information in the authority, a path that does not begin with `/`.
+    /// - Throws: ``ConversionError`` if a part is missing, is not valid, or cannot be sent by a client: the method
+    ///   CONNECT, a scheme other than http and https, user information in the authority, a path that does not begin
+    ///   with `/`.
     public init(_ request: HTTPRequest, body: Body = .none) throws(ConversionError) {
         let parts = try RequestParts(request)
         guard let origin = parts.origin else {
@@ -30,11 +31,11 @@ extension HTTPRequest {
     /// Creates a request of swift-http-types from one of Tern: its method, URL and header fields in their order.
     ///
     /// The body, the time limits and the other settings have no counterpart. Neither has the fragment of the URL. The
-    /// session's headers, its cookies and the `Content-Type` of the body are added when Tern sends a request, and are not
-    /// part of it before.
+    /// session's headers, its cookies and the `Content-Type` of the body are added when Tern sends a request, and are
+    /// not part of it before.
     ///
-    /// - Throws: ``ConversionError`` for a method or a field that HTTP does not allow, and for a `Host` field that names
-    ///   another server than the URL: an `HTTPRequest` has one authority.
+    /// - Throws: ``ConversionError`` for a method or a field that HTTP does not allow, and for a `Host` field that
+    ///   names another server than the URL: an `HTTPRequest` has one authority.
     public init(_ request: Request) throws(ConversionError) {
         guard let method = Method(request.method.rawValue) else {
             throw ConversionError("the method \"\(request.method.rawValue.shown)\" is not a token (RFC 9110 §9.1)")
@@ -95,8 +96,8 @@ struct RequestParts {
 
 /// Rules for `:authority` and `Host`. Pure.
 enum Authority {
-    /// Returns the start of a URL. Only a host and a port can be an authority (RFC 9113 §8.3.1): any other delimiter of a
-    /// URL in it would lead the request to another host or path.
+    /// Returns the start of a URL. Only a host and a port can be an authority (RFC 9113 §8.3.1): any other delimiter of
+    /// a URL in it would lead the request to another host or path.
     static func origin(scheme: String, authority: String) throws(ConversionError) -> String {
         let name = scheme.lowercased()
         guard name == "http" || name == "https" else {

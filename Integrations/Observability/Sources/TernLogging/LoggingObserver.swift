@@ -27,8 +27,8 @@ public import Foundation
 /// `duration_ms`, which is the time of one request until its body was complete. No entry has secrets: a URL has no user
 /// information and no query values, and header fields and bodies are left out.
 ///
-/// The entries are written where their event happens, so that the metadata provider of the logger sees the context of the
-/// Swift task. Unlike `LoggingInterceptor` of Tern, it sees each request on the wire, also those after a redirect.
+/// The entries are written where their event happens, so that the metadata provider of the logger sees the context of
+/// the Swift task. Unlike `LoggingInterceptor` of Tern, it sees each request on the wire, also those after a redirect.
 public struct LoggingObserver: SessionObserver {
     private let tracker: AttemptTracker<LogRecorder>
 

@@ -21,14 +21,14 @@ public import Foundation
 /// | `http.client.active_requests` | `Meter` | method and server |
 /// | `http.client.open_connections` | `Meter` | server, and `http.connection.state` |
 ///
-/// The dimensions are `http.request.method`, `server.address`, `server.port`, `http.response.status_code` and `error.type`.
-/// Connections are measured while ``measureConnections(of:every:)`` runs.
-/// Each redirect, each answer to a challenge and each retry is a request of its own. A duration ends with the body of the
-/// response, and does not contain the wait before a retry. A response that a cache answers is not measured.
+/// The dimensions are `http.request.method`, `server.address`, `server.port`, `http.response.status_code` and
+/// `error.type`. Connections are measured while ``measureConnections(of:every:)`` runs. Each redirect, each answer to a
+/// challenge and each retry is a request of its own. A duration ends with the body of the response, and does not
+/// contain the wait before a retry. A response that a cache answers is not measured.
 ///
-/// The number of dimensions is bounded: a method that is not well-known and a status outside 100–599 are `_OTHER`, and so
-/// is each server after the first `maximumServers`. A dimension without a value, such as `error.type` of a success, is an
-/// empty string, because some backends require the same names for each value of a metric.
+/// The number of dimensions is bounded: a method that is not well-known and a status outside 100–599 are `_OTHER`, and
+/// so is each server after the first `maximumServers`. A dimension without a value, such as `error.type` of a success,
+/// is an empty string, because some backends require the same names for each value of a metric.
 public struct MetricsObserver: SessionObserver {
     private let measurements: RequestMeasurements
     private let tracker: AttemptTracker<RequestMeasurements>
@@ -43,8 +43,8 @@ public struct MetricsObserver: SessionObserver {
         tracker = AttemptTracker(measurements)
     }
 
-    /// Measures the open connections of a session, `http.client.open_connections`, until the calling task is cancelled or the
-    /// session was invalidated.
+    /// Measures the open connections of a session, `http.client.open_connections`, until the calling task is cancelled
+    /// or the session was invalidated.
     ///
     /// ```swift
     /// await withTaskGroup { group in
@@ -54,13 +54,13 @@ public struct MetricsObserver: SessionObserver {
     /// }
     /// ```
     ///
-    /// Each server has two values, for the states `active` and `idle` (`http.connection.state`). They are 0 once the server has
-    /// no connection any more, and at the end of this call. Calls for several sessions add up, so call it once for each
-    /// session, which needs no observer for it. Nothing is measured on Apple's systems, because URLSession does not report its
-    /// connections.
+    /// Each server has two values, for the states `active` and `idle` (`http.connection.state`). They are 0 once the
+    /// server has no connection any more, and at the end of this call. Calls for several sessions add up, so call it
+    /// once for each session, which needs no observer for it. Nothing is measured on Apple's systems, because
+    /// URLSession does not report its connections.
     ///
-    /// The call holds the session. It returns at once after a cancellation, and within the interval after an invalidation. The
-    /// metrics are recorded in the calling task.
+    /// The call holds the session. It returns at once after a cancellation, and within the interval after an
+    /// invalidation. The metrics are recorded in the calling task.
     ///
     /// - Parameters:
     ///   - session: The session, also one without this observer.

@@ -51,8 +51,8 @@ struct ConnectionDimensions: Sendable, Hashable {
 struct ConnectionCounts {
     private var last: [ConnectionDimensions: Int] = [:]
 
-    /// Replaces the numbers, and returns the changes. A server that is new has one in each state, also a change of 0, so that
-    /// a backend knows the value.
+    /// Replaces the numbers, and returns the changes. A server that is new has one in each state, also a change of 0,
+    /// so that a backend knows the value.
     mutating func replace(_ counts: [ConnectionDimensions: Int]) -> [ConnectionDimensions: Int] {
         var changes: [ConnectionDimensions: Int] = [:]
         for (dimensions, count) in counts where last[dimensions] != count {
@@ -141,8 +141,8 @@ final class RequestMeasurements: AttemptRecorder {
 
     func taskEnded(_ task: Void, as completion: TaskRegistry.Completion, attempts: Int) {}
 
-    /// Records the changes of the open connections of one session since its last measurement. Changes, and no totals: those
-    /// of several sessions add up, whatever the order in which their threads reach the backend.
+    /// Records the changes of the open connections of one session since its last measurement. Changes, and no totals:
+    /// those of several sessions add up, whatever the order in which their threads reach the backend.
     func measure(_ connections: [Session.OpenConnections], since counts: inout ConnectionCounts) {
         var current: [ConnectionDimensions: Int] = [:]
         handles.withLock { handles in

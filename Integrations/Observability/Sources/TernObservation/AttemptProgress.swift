@@ -4,13 +4,14 @@ package import Tern
 package struct AttemptEnd: Sendable {
     /// The head of the response; nil without one.
     package var response: ResponseHead?
-    /// The error of the request itself; nil for a response that was accepted, or that a redirect or a challenge followed.
+    /// The error of the request itself; nil for a response that was accepted, or that a redirect or a challenge
+    /// followed.
     package var error: NetworkError?
     /// The time from the beginning to the end, without a wait before a retry.
     package var duration: Duration
 
-    /// The type of the failure (`error.type` of OpenTelemetry); nil for none. The status from 400, otherwise the kind of
-    /// the error: a bounded number of values.
+    /// The type of the failure (`error.type` of OpenTelemetry); nil for none. The status from 400, otherwise the kind
+    /// of the error: a bounded number of values.
     package var errorType: String? {
         if let status = response?.status, status >= 400 { return "\(status)" }
         return error?.errorType
@@ -43,7 +44,7 @@ package struct AttemptProgress<State: Sendable>: Sendable {
         var latest: Instant
         var response: ResponseHead?
         var error: NetworkError?
-        /// A Boolean value that indicates whether the response was accepted.
+        /// Whether the response was accepted.
         var isAccepted = false
     }
 
@@ -123,8 +124,8 @@ package struct AttemptProgress<State: Sendable>: Sendable {
 }
 
 extension NetworkError {
-    /// Returns whether the error of a task is also that of its last request, which has no error of its own. An interceptor,
-    /// a policy and a decoder fail a task whose request was answered.
+    /// Returns whether the error of a task is also that of its last request, which has no error of its own. An
+    /// interceptor, a policy and a decoder fail a task whose request was answered.
     fileprivate func isOfTheWire(isAccepted: Bool) -> Bool {
         switch kind {
         case .decoding, .interceptor, .policy, .authentication, .redirect, .redirectLoop, .tooManyRedirects,

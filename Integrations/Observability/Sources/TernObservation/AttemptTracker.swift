@@ -21,8 +21,8 @@ package protocol AttemptRecorder: Sendable {
     func taskEnded(_ task: TaskState, as completion: TaskRegistry.Completion, attempts: Int)
 }
 
-/// Calls a recorder at the beginning and the end of each task and of each request on the wire. It receives the stages that
-/// a `SessionObserver` sees.
+/// Calls a recorder at the beginning and the end of each task and of each request on the wire. It receives the stages
+/// that a `SessionObserver` sees.
 package final class AttemptTracker<Recorder: AttemptRecorder>: Sendable {
     private typealias Progress = AttemptProgress<Recorder.AttemptState>
 

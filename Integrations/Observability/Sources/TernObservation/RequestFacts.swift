@@ -1,6 +1,7 @@
 package import Tern
 
-/// The facts of a request that logs, metrics and traces name by the semantic conventions of OpenTelemetry, without secrets.
+/// The facts of a request that logs, metrics and traces name by the semantic conventions of OpenTelemetry, without
+/// secrets.
 package struct RequestFacts: Sendable, Hashable {
     /// The host and the port of a URL.
     package struct Server: Sendable, Hashable {

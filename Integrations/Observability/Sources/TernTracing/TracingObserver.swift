@@ -15,17 +15,17 @@ public import Foundation
 /// configuration.observers = [TracingObserver()]
 /// ```
 ///
-/// The span of a task is a child of the span that is current where the task is started: where `client.get` is called, or
-/// where a handle is resumed. It is named after the method, such as `HTTP GET`, and lasts until the task has ended.
+/// The span of a task is a child of the span that is current where the task is started: where `client.get` is called,
+/// or where a handle is resumed. It is named after the method, such as `HTTP GET`, and lasts until the task has ended.
 ///
 /// The span of a request is named after the method, such as `GET`, has the kind `client` and the attributes of
-/// OpenTelemetry's conventions for HTTP. Each redirect, each answer to a challenge and each retry is a request of its own.
-/// A response that a cache answers has none. The context of the span is injected into the header fields of its request, for
-/// example as `traceparent` (W3C Trace Context), so that the server's spans become its children. These fields replace those
-/// of the same names, and follow no redirect.
+/// OpenTelemetry's conventions for HTTP. Each redirect, each answer to a challenge and each retry is a request of its
+/// own. A response that a cache answers has none. The context of the span is injected into the header fields of its
+/// request, for example as `traceparent` (W3C Trace Context), so that the server's spans become its children. These
+/// fields replace those of the same names, and follow no redirect.
 ///
-/// Nothing secret is recorded: a URL has no user information and no query values, header fields and bodies are left out,
-/// and errors have Tern's texts.
+/// Nothing secret is recorded: a URL has no user information and no query values, header fields and bodies are left
+/// out, and errors have Tern's texts.
 public struct TracingObserver: SessionObserver {
     private let tracker: AttemptTracker<SpanRecorder>
     private let tracer: (any Tracer)?
@@ -34,11 +34,11 @@ public struct TracingObserver: SessionObserver {
     /// Creates an observer. One observer can serve several sessions.
     ///
     /// - Parameters:
-    ///   - tracer: The tracer. By default, the one that was bootstrapped, or that `withTracer` binds where a task starts. The
-    ///     bootstrapped instruments then inject the context, also those that are no tracers.
-    ///   - propagates: Returns whether the context is injected into a request. Into each by default. The context can contain
-    ///     baggage of the application; return false for servers that are not to receive it. Called before each request is
-    ///     sent.
+    ///   - tracer: The tracer. By default, the one that was bootstrapped, or that `withTracer` binds where a task
+    ///     starts. The bootstrapped instruments then inject the context, also those that are no tracers.
+    ///   - propagates: Returns whether the context is injected into a request. Into each by default. The context can
+    ///     contain baggage of the application; return false for servers that are not to receive it. Called before each
+    ///     request is sent.
     public init(
         tracer: (any Tracer)? = nil, propagates: @escaping @Sendable (_ request: Request) -> Bool = { _ in true }
     ) {
@@ -93,7 +93,8 @@ public struct TracingObserver: SessionObserver {
     public func didObserve(_ event: TaskRegistry.Event) { tracker.observe(event) }
 }
 
-/// Writes the context of a span into header fields. A field that cannot be sent is left out: a trace never fails a request.
+/// Writes the context of a span into header fields. A field that cannot be sent is left out: a trace never fails a
+/// request.
 struct FieldInjector: Injector {
     func inject(_ value: String, forKey key: String, into carrier: inout Headers) {
         guard !key.isEmpty, key.utf8.allSatisfy({ Self.isTokenByte($0) }),

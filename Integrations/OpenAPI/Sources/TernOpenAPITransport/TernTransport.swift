@@ -15,9 +15,9 @@ public import Foundation
 /// let response = try await client.listUsers()
 /// ```
 ///
-/// Both bodies are streams with back-pressure: the body of a request is read only as fast as the connection accepts it, and
-/// the socket of a response waits while about 2 MiB are unread. ``send(_:body:baseURL:operationID:)`` returns when the head
-/// of the response has arrived.
+/// Both bodies are streams with back-pressure: the body of a request is read only as fast as the connection accepts it,
+/// and the socket of a response waits while about 2 MiB are unread. ``send(_:body:baseURL:operationID:)`` returns when
+/// the head of the response has arrived.
 ///
 /// Responses with any status and any content type are returned, because the generated code decides on them. Everything
 /// else is as the session and its configuration say: interceptors, time limits, cookies, redirects, trust.
@@ -33,8 +33,8 @@ public struct TernTransport: ClientTransport {
     /// Sends a request, and returns the head of its response with the body as a stream.
     ///
     /// The task of the request has the identifier of the operation as its label, so that logs and events name it.
-    /// Cancelling the calling Swift task cancels the request until the head has arrived. Later, the transfer ends when the
-    /// Swift task that reads the body is cancelled, and when the body is released.
+    /// Cancelling the calling Swift task cancels the request until the head has arrived. Later, the transfer ends when
+    /// the Swift task that reads the body is cancelled, and when the body is released.
     ///
     /// - Parameters:
     ///   - request: The request. Its path and query follow the path of `baseURL`; its own scheme and authority are not
@@ -44,8 +44,8 @@ public struct TernTransport: ClientTransport {
     ///     connection. All others are sent once, while they are read.
     ///   - baseURL: The URL of the server.
     ///   - operationID: The identifier of the operation.
-    /// - Returns: The response, and its body; nil for a response to HEAD and for the statuses 204 and 304. Its length is
-    ///   known if the head states one and the body is not decompressed.
+    /// - Returns: The response, and its body; nil for a response to HEAD and for the statuses 204 and 304. Its length
+    ///   is known if the head states one and the body is not decompressed.
     /// - Throws: `NetworkError`, or the error of a body that is collected. The iterator of the returned body throws
     ///   `NetworkError`, too.
     public func send(

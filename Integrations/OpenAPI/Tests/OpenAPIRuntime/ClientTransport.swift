@@ -1,5 +1,6 @@
-// This module has declarations of the shape of those of swift-openapi-runtime that `TernTransport` uses: the same names,
-// labels and types, with an implementation of its own. It stands in place of the real module where that cannot be fetched.
+// This module has declarations of the shape of those of swift-openapi-runtime that `TernTransport` uses: the same
+// names, labels and types, with an implementation of its own. It stands in place of the real module where that cannot
+// be fetched.
 
 public import HTTPTypes
 

@@ -16,8 +16,8 @@ public import Tern
 /// send requests over it: they then finish their own work while the session still takes requests.
 ///
 /// When the graceful shutdown begins, the session takes no more tasks: a new request fails with an error of the kind
-/// `.sessionInvalidated`. Running tasks of any kind, also streams and WebSockets, have ``drainLimit`` to end. Those that
-/// remain are cancelled, and fail with an error of the kind `.cancelled`.
+/// `.sessionInvalidated`. Running tasks of any kind, also streams and WebSockets, have ``drainLimit`` to end. Those
+/// that remain are cancelled, and fail with an error of the kind `.cancelled`.
 ///
 /// The session cannot be used afterwards. Give the service a session of its own: with `Session.shared`, it ends the
 /// requests of the whole process.

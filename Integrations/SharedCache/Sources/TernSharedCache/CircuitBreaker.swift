@@ -1,4 +1,5 @@
-/// Decides whether an operation may use a server: after some failures in a row, none does for a while. Then one operation tries.
+/// Decides whether an operation may use a server: after some failures in a row, none does for a while. Then one
+/// operation tries.
 struct CircuitBreaker: Sendable {
     private let failureLimit: Int
     private let pause: Duration
@@ -20,7 +21,8 @@ struct CircuitBreaker: Sendable {
         return probe.map { $0.duration(to: now) < pause } ?? false
     }
 
-    /// Returns whether an operation may begin. While the server counts as unreachable, one at a time may, after the pause.
+    /// Returns whether an operation may begin. While the server counts as unreachable, one at a time may, after the
+    /// pause.
     mutating func mayBegin(at now: ContinuousClock.Instant) -> Bool {
         if isOpen(at: now) { return false }
         if opened != nil { probe = now }

@@ -55,7 +55,8 @@ import Foundation
 
     /// Sends commands together, and returns their replies in the same order.
     ///
-    /// - Throws: `refused` if a reply is an error, after all replies were read. The connection is good for other commands then.
+    /// - Throws: `refused` if a reply is an error, after all replies were read. The connection is good for other
+    ///   commands then.
     func run(_ commands: [RedisCommand]) throws(RedisStoreError) -> [Reply] {
         let idle = configuration.operationTimeout.milliseconds
         unsafe ctern_redis_begin(connection, idle, Int32(clamping: Int64(idle) * 4))
@@ -85,8 +86,8 @@ import Foundation
         return replies
     }
 
-    /// Returns the error for an error reply. Its first word is a code. The rest is left out, because it can repeat the arguments
-    /// of a command, such as the password.
+    /// Returns the error for an error reply. Its first word is a code. The rest is left out, because it can repeat the
+    /// arguments of a command, such as the password.
     private static func refusal(_ text: [UInt8]) -> RedisStoreError {
         let word = text.prefix(32).prefix { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
         let code = String(decoding: word, as: UTF8.self)

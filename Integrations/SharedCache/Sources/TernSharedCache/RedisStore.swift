@@ -17,15 +17,16 @@ public import Foundation
 /// configuration.secondLevel = SecondLevelCache(store)
 /// ```
 /// Creating a store makes no connection; the first operations do. Their calls block on threads of the store, at most
-/// `Configuration.connectionLimit`. An operation fails within the limits of the configuration. After some failures in a row,
-/// the store sends nothing for a while, so that a server that is off costs nothing.
+/// `Configuration.connectionLimit`. An operation fails within the limits of the configuration. After some failures in a
+/// row, the store sends nothing for a while, so that a server that is off costs nothing.
 ///
 /// Values expire on the server. Values of more than 4 KiB are compressed if that saves an eighth. Each reply is
-/// checked: its length before it is used, and a checksum. A removal of a group changes a mark that each value of the group
-/// must have, and takes one command; the values take memory on the server until they expire.
+/// checked: its length before it is used, and a checksum. A removal of a group changes a mark that each value of the
+/// group must have, and takes one command; the values take memory on the server until they expire.
 ///
-/// The server must be one that all its clients may trust: who can write to it can put values there. It runs as a single server,
-/// with replicas at most; a cluster that spreads keys is not supported. TLS needs a local proxy such as stunnel.
+/// The server must be one that all its clients may trust: who can write to it can put values there. It runs as a single
+/// server, with replicas at most; a cluster that spreads keys is not supported. TLS needs a local proxy such as
+/// stunnel.
 public final class RedisStore: CacheStore {
     /// The configuration that the store was created with.
     public let configuration: Configuration

@@ -5,7 +5,8 @@ extension RedisStore {
         public enum Place: Sendable, Hashable, CustomStringConvertible {
             /// The path of a Unix socket.
             case unixSocket(String)
-            /// A host and a port. The address of a host is better than its name, whose look-up has no limit of time of its own.
+            /// A host and a port. The address of a host is better than its name, whose look-up has no limit of time of
+            /// its own.
             case host(String, port: Int = 6_379)
 
             /// The place as text.
@@ -31,13 +32,13 @@ extension RedisStore {
         public var connectionLimit = 4
         /// The time to connect, 100 milliseconds by default.
         public var connectTimeout = Duration.milliseconds(100)
-        /// The time without a byte from the server after which an operation fails, 50 milliseconds by default. An operation takes
-        /// at most four times as long.
+        /// The time without a byte from the server after which an operation fails, 50 milliseconds by default. An
+        /// operation takes at most four times as long.
         public var operationTimeout = Duration.milliseconds(50)
         /// The number of failures in a row after which the store sends nothing for a while, 3 by default.
         public var failureLimit = 3
-        /// The time for which it sends nothing then, 5 seconds by default. Operations fail at once meanwhile. Then one of them
-        /// tries again.
+        /// The time for which it sends nothing then, 5 seconds by default. Operations fail at once meanwhile. Then one
+        /// of them tries again.
         public var pause = Duration.seconds(5)
         /// The maximum number of operations that wait for a connection, 1,024 by default.
         public var queueLimit = 1_024

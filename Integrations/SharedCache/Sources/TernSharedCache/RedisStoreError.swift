@@ -46,6 +46,6 @@ public struct RedisStoreError: Error, Sendable, Hashable, CustomStringConvertibl
     /// The kind and the reason, suitable for a log.
     public var description: String { "shared cache, \(kind): \(reason)" }
 
-    /// A Boolean value that indicates whether the connection cannot be used any more.
+    /// Whether the connection cannot be used any more.
     var endsConnection: Bool { [.unreachable, .timedOut, .malformedReply, .notPermitted, .noResources].contains(kind) }
 }

@@ -2,8 +2,8 @@ import CTernRedis
 import Dispatch
 import Synchronization
 
-/// The threads of a store, on which its calls block, with a connection each. They start when they are needed, and end with the
-/// store.
+/// The threads of a store, on which its calls block, with a connection each. They start when they are needed, and end
+/// with the store.
 final class RedisWorkers: Sendable {
     /// An operation that waits for a thread.
     private struct Job: Sendable {
@@ -32,7 +32,7 @@ final class RedisWorkers: Sendable {
         state = Mutex(State(breaker: breaker))
     }
 
-    /// A Boolean value that indicates whether operations are refused at present.
+    /// Whether operations are refused at present.
     var isPaused: Bool { state.withLock { $0.breaker.isOpen(at: .now) } }
 
     /// Performs an operation on one of the threads.

@@ -8,8 +8,8 @@ import Foundation
 
 /// A value as the server has it: compressed if that saves space, with what is needed to check it.
 ///
-/// Numbers are little-endian: magic "TS", version 1, 1 if compressed · the generations of the store and of the group (16 each) ·
-/// lifetime in milliseconds (8) · length (4) and CRC-32 (4) of the value · the value, or its zlib form.
+/// Numbers are little-endian: magic "TS", version 1, 1 if compressed · the generations of the store and of the group
+/// (16 each) · lifetime in milliseconds (8) · length (4) and CRC-32 (4) of the value · the value, or its zlib form.
 struct StoredValue: Equatable {
     /// The marks that a value and its group must share. A removal changes the mark of the group, or that of the store.
     struct Generations: Equatable {
@@ -57,8 +57,8 @@ struct StoredValue: Equatable {
         return result + (body ?? bytes)
     }
 
-    /// Returns the compressed form; nil if it saves less than an eighth. Most images are compressed already, which a sample
-    /// from the middle shows.
+    /// Returns the compressed form; nil if it saves less than an eighth. Most images are compressed already, which a
+    /// sample from the middle shows.
     private static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
         guard bytes.count > compressedFrom else { return nil }
         let middle = bytes.count / 2 - compressedFrom / 2
@@ -78,8 +78,8 @@ struct StoredValue: Equatable {
 
     // MARK: Decoding
 
-    /// Reads a value. Returns nil if anything differs from the encoding, for a value before a removal, and for one that is longer
-    /// than the limit.
+    /// Reads a value. Returns nil if anything differs from the encoding, for a value before a removal, and for one that
+    /// is longer than the limit.
     init?(_ bytes: [UInt8], _ generations: Generations, limit: Int) {
         guard bytes.count >= Self.headCount, bytes.starts(with: "TS".utf8), bytes[2] == 1, bytes[3] <= 1,
             bytes[4..<20].elementsEqual(generations.store), bytes[20..<36].elementsEqual(generations.group)

@@ -4,11 +4,11 @@ import TernCache
 import TernImages
 import TernSharedCache
 
-/// A server of a fleet: loads the originals of a range of numbers through a pipeline without a disk, whose second level is on a
-/// Redis server. It begins with the first byte of its input, and prints how many it has loaded.
+/// A server of a fleet: loads the originals of a range of numbers through a pipeline without a disk, whose second level
+/// is on a Redis server. It begins with the first byte of its input, and prints how many it has loaded.
 ///
-/// Arguments: the path of the socket, the password, the URL of the image server, the number of originals, and 1 to load them in
-/// the reverse order.
+/// Arguments: the path of the socket, the password, the URL of the image server, the number of originals, and 1 to load
+/// them in the reverse order.
 @main
 enum SharedCacheChild {
     static func main() async {

@@ -11,7 +11,7 @@ import Testing
 
 /// Several servers of a fleet share what they fetched.
 @Suite("Shared cache: a fleet", .timeLimit(.minutes(5))) struct FleetTests {
-    /// - Parameter isPatient: A Boolean value that indicates whether no limit of time passes on a busy machine.
+    /// - Parameter isPatient: Whether no limit of time passes on a busy machine.
     private func level(_ server: RedisServer, isPatient: Bool = false) -> SecondLevelCache {
         var own = RedisStore.Configuration(.unixSocket(server.socket))
         own.password = RedisServer.password

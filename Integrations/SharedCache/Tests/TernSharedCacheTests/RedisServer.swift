@@ -14,8 +14,8 @@ final class RedisServer: Sendable {
 
     var socket: String { folder.appending(path: "s").path(percentEncoded: false) }
 
-    /// Returns a server that has its ports and its socket. Nil, with a message, if the machine has no server; in CI that is an
-    /// error.
+    /// Returns a server that has its ports and its socket. Nil, with a message, if the machine has no server; in CI
+    /// that is an error.
     ///
     /// - Parameter certificates: The folder of `server.pem` and `server.key`, for a server that also speaks TLS.
     static func start(certificates: URL? = nil) async throws -> RedisServer? {
@@ -38,7 +38,8 @@ final class RedisServer: Sendable {
         return nil
     }
 
-    /// Returns true when the server has its socket, which it makes after its ports, or false when its process has ended.
+    /// Returns true when the server has its socket, which it makes after its ports, or false when its process has
+    /// ended.
     private func isReady() async -> Bool {
         while process.withLock({ $0?.isRunning ?? false }) {
             if FileManager.default.fileExists(atPath: socket) { return true }
@@ -122,7 +123,7 @@ final class RedisTunnel {
     /// The socket on which stunnel takes plain connections.
     var socket: String { folder.appending(path: "tunnel").path(percentEncoded: false) }
 
-    /// A Boolean value that indicates whether stunnel runs.
+    /// Whether stunnel runs.
     var isRunning: Bool { process.isRunning }
 
     /// Nil, with a message, if the machine has no server or no stunnel. In CI that is an error.

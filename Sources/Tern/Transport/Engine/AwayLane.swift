@@ -1,8 +1,8 @@
 #if os(Linux)
 import TernEngine
 
-/// The lane of a session on a loop that is not its home loop: connections, and the transfers that use them. Confined to the
-/// loop's thread.
+/// The lane of a session on a loop that is not its home loop: connections, and the transfers that use them. Confined to
+/// the loop's thread.
 ///
 /// A transfer arrives when the session's pool has chosen a connection here, and ends here. Each event is reported to
 /// the `HomeLane`.
@@ -36,8 +36,8 @@ final class AwayLane: LoopClient {
         } else if let transfer = object as? Transfer,
             case .control(let command) = HomeLane.Operation(number: operation)
         {
-            // The command of a transfer that was given back or has ended has no effect: the home loop knows the state in
-            // which the transfer is to continue.
+            // The command of a transfer that was given back or has ended has no effect: the home loop knows the state
+            // in which the transfer is to continue.
             if let running = transfers[transfer.id] { lane.control(running, command) }
         }
     }

@@ -45,8 +45,8 @@ final class LaneReport: Sendable {
     }
 }
 
-/// Sends orders and commands from a session's home loop to its `AwayLane` on another loop. Confined to the thread of the
-/// home loop.
+/// Sends orders and commands from a session's home loop to its `AwayLane` on another loop. Confined to the thread of
+/// the home loop.
 final class AwayLaneHandle: ConnectionLoop {
     private let loop: EventLoop
     private let context: LoopContext

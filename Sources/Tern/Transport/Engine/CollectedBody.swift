@@ -18,11 +18,11 @@ struct CollectedBody {
 
     init(chunkLimit: Int = chunkSize) { self.chunkLimit = chunkLimit }
 
-    /// A Boolean value that indicates whether all bytes that the head states have been received.
+    /// Whether all bytes that the head states have been received.
     var isWhole: Bool { received == expected }
     /// Bytes that wait to be handed on as a chunk.
     var waitingCount: Int { slab.count }
-    /// A Boolean value that indicates whether the chunk is to be handed on. A small rest of room is not worth a read.
+    /// Whether the chunk is to be handed on. A small rest of room is not worth a read.
     var isChunkFull: Bool { slab.count >= chunkLimit || slab.room <= slab.count / 16 }
 
     mutating func count(_ bytes: Int) { received += Int64(bytes) }
@@ -64,8 +64,8 @@ struct CollectedBody {
 
     // MARK: Reading in place
 
-    /// Returns memory for the next bytes of a body that is handed over whole; nil if it is small, has no stated length, or
-    /// exceeds the limit.
+    /// Returns memory for the next bytes of a body that is handed over whole; nil if it is small, has no stated length,
+    /// or exceeds the limit.
     mutating func roomToCollect(limit: Int) -> UnsafeMutableRawBufferPointer? {
         guard let expected, expected > Self.smallSize, expected <= limit, small.isEmpty else { return nil }
         return slab.reserve(Int(expected)) ? unsafe slab.rest : nil
@@ -77,7 +77,8 @@ struct CollectedBody {
         return unsafe slab.rest
     }
 
-    /// Adds bytes that are in the memory of the room already. A body that waits for its next bytes keeps no empty memory.
+    /// Adds bytes that are in the memory of the room already. A body that waits for its next bytes keeps no empty
+    /// memory.
     mutating func filled(_ count: Int) {
         received += Int64(count)
         slab.filled(count)

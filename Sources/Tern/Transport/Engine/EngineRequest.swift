@@ -12,7 +12,8 @@ struct DestinationCache {
         var avoidsHTTP2 = false
     }
 
-    /// Beyond this number of destinations, all are forgotten: a program that visits many hosts comes back to few of them.
+    /// Beyond this number of destinations, all are forgotten: a program that visits many hosts comes back to few of
+    /// them.
     private static let limit = 1_024
 
     private let settings: ConnectionSettings
@@ -52,8 +53,8 @@ struct DestinationCache {
         return destination
     }
 
-    /// Returns the destination of ordinary requests to the server of a request that asks for another protocol; nil if there
-    /// were none.
+    /// Returns the destination of ordinary requests to the server of a request that asks for another protocol; nil if
+    /// there were none.
     func sharedDestination(for request: WireRequest) -> Destination? {
         known[
             Key(
@@ -90,7 +91,7 @@ struct DestinationCache {
 }
 
 extension WireRequest {
-    /// A Boolean value that indicates whether the connections of its origin are those of most requests.
+    /// Whether the connections of its origin are those of most requests.
     fileprivate var goesUsualWay: Bool {
         unixSocketPath == nil && trust == nil && upgrade == nil && !avoidsHTTP2
     }
@@ -157,7 +158,8 @@ struct RequestFieldsCache {
         if let cookies = request.rawCookie { try fields.append(name: "Cookie", bytes: cookies) }
         if !request.headers.contains("Accept") { try fields.append(name: "Accept", value: "*/*") }
         if request.decompresses, !request.headers.contains("Accept-Encoding") {
-            // A range counts the bytes with their coding, from whose middle nothing can be decompressed (RFC 9110 §14.2).
+            // A range counts the bytes with their coding, from whose middle nothing can be decompressed (RFC 9110
+            // §14.2).
             let codings = request.headers.contains("Range") ? "identity" : ContentDecoder.acceptEncoding
             try fields.append(name: "Accept-Encoding", value: codings)
         }

@@ -60,7 +60,8 @@ extension EngineTransfer: ExchangeHandler {
             self.head = head
             return switchStream(head)
         }
-        // A server that refuses the request does not need the body. Over HTTP/2, the stream can stay open long after that.
+        // A server that refuses the request does not need the body. Over HTTP/2, the stream can stay open long after
+        // that.
         if received.status < 300 {
             continueWait?.end()
         } else {
@@ -84,8 +85,8 @@ extension EngineTransfer: ExchangeHandler {
             unsafe lane.context.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()
         }
-        // The last use, so that it is moved. Nothing above can end the exchange: over HTTP/2, the body that may now be sent waits
-        // for the end of the turn.
+        // The last use, so that it is moved. Nothing above can end the exchange: over HTTP/2, the body that may now be
+        // sent waits for the end of the turn.
         self.head = head
     }
 
@@ -128,8 +129,8 @@ extension EngineTransfer: ExchangeHandler {
         recordBodyBytes()
     }
 
-    /// Hands on the new bytes at the end of the turn, unless the collected body is complete: the end of its exchange comes
-    /// next, most often at once.
+    /// Hands on the new bytes at the end of the turn, unless the collected body is complete: the end of its exchange
+    /// comes next, most often at once.
     private func recordBodyBytes() {
         if !isStreamed, body.value.isWhole { storeProgress() } else { markChanged() }
     }
@@ -292,7 +293,7 @@ extension Request.Priority {
 }
 
 extension ResponseHead {
-    /// A Boolean value that indicates whether the body is a stream that lasts as long as its server and its reader want.
+    /// Whether the body is a stream that lasts as long as its server and its reader want.
     fileprivate var isOfLiveStream: Bool {
         guard let essence = mediaType?.essence else { return false }
         return essence == "text/event-stream" || essence == "multipart/x-mixed-replace"

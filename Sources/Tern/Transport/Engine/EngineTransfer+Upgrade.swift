@@ -3,8 +3,8 @@ import FoundationEssentials
 import TernConcurrency
 import TernEngine
 
-/// The time after the switch to another protocol: the bytes of the server are the chunks of the response, and those of the
-/// request's pipe are sent as they are.
+/// The time after the switch to another protocol: the bytes of the server are the chunks of the response, and those of
+/// the request's pipe are sent as they are.
 extension EngineTransfer: UpgradedConnectionHandler {
     func didUpgrade(_ connection: UpgradedConnection) {
         connection.handler = self
@@ -13,8 +13,8 @@ extension EngineTransfer: UpgradedConnectionHandler {
         applyPause()
     }
 
-    /// Begins the other protocol on a stream over HTTP/2 (RFC 8441 §5): its bytes are the bodies of the request and of the
-    /// response, which the windows of the stream hold back.
+    /// Begins the other protocol on a stream over HTTP/2 (RFC 8441 §5): its bytes are the bodies of the request and of
+    /// the response, which the windows of the stream hold back.
     func switchStream(_ head: ResponseHead) {
         isStreamSwitched = true
         isStreamed = true
@@ -72,8 +72,8 @@ extension EngineTransfer: UpgradedConnectionHandler {
 
     func didWriteAll() { sendPipe() }
 
-    /// Ends the body. This side goes on sending until the session ends the pipe: bytes that it has accepted, and an answer to the
-    /// last ones of the server, such as a Close frame (RFC 6455 §5.5.1).
+    /// Ends the body. This side goes on sending until the session ends the pipe: bytes that it has accepted, and an
+    /// answer to the last ones of the server, such as a Close frame (RFC 6455 §5.5.1).
     func didEndReceiving() {
         if body.value.waitingCount > 0 { deliverChunk() }
         unsafe lane.context.wake(transfer.endBody())

@@ -3,8 +3,8 @@ import FoundationEssentials
 import TernConcurrency
 import TernEngine
 
-/// One attempt on the loop: its exchange with the server, its time limits, and the part of the response that has arrived.
-/// Confined to the loop's thread.
+/// One attempt on the loop: its exchange with the server, its time limits, and the part of the response that has
+/// arrived. Confined to the loop's thread.
 final class EngineTransfer {
     /// The shortest time between two publications of progress, in nanoseconds: more often than a screen shows it, and
     /// seldom enough to cost nothing.
@@ -18,11 +18,11 @@ final class EngineTransfer {
     private(set) var exchange: HTTPExchange?
     /// The connection after the switch to another protocol; nil before, and for other requests.
     var upgraded: UpgradedConnection?
-    /// A Boolean value that indicates whether a stream over HTTP/2 carries another protocol (RFC 8441).
+    /// Whether a stream over HTTP/2 carries another protocol (RFC 8441).
     var isStreamSwitched = false
-    /// A Boolean value that indicates whether the exchange is in the pool: it waits for a connection, or has one.
+    /// Whether the exchange is in the pool: it waits for a connection, or has one.
     var isSubmitted = false
-    /// A Boolean value that indicates whether the exchange waits for a connection that becomes free.
+    /// Whether the exchange waits for a connection that becomes free.
     private(set) var isQueued = false
     /// The connection that carries the exchange.
     var connection: ConnectionInfo?
@@ -38,11 +38,11 @@ final class EngineTransfer {
     var trailers: Headers?
     /// The lines of the request's trailers, once its body has ended.
     var requestTrailerLines: [UInt8] = []
-    /// A Boolean value that indicates whether the session decompresses the body that it reads.
+    /// Whether the session decompresses the body that it reads.
     var isCompressed = false
-    /// A Boolean value that indicates whether the session receives the body in chunks.
+    /// Whether the session receives the body in chunks.
     var isStreamed: Bool
-    /// A Boolean value that indicates whether the request asks for another protocol.
+    /// Whether the request asks for another protocol.
     let isUpgrade: Bool
     /// The number of bytes of the request's body; nil if it has none, or if that is not known.
     private let bodyLength: Int64?
@@ -57,19 +57,18 @@ final class EngineTransfer {
     /// The wait of the request's body for 100 (Continue); nil for most requests.
     var continueWait: ContinueWait?
     private(set) var isPaused = false
-    /// A Boolean value that indicates whether the reader is behind.
+    /// Whether the reader is behind.
     private var isHeldUp = false
-    /// A Boolean value that indicates whether the request's body has no bytes yet.
+    /// Whether the request's body has no bytes yet.
     var isStarved = false
-    /// A Boolean value that indicates whether the server has refused the request, so that the rest of its body no longer holds the
-    /// response up.
+    /// Whether the server has refused the request, so that the rest of its body no longer holds the response up.
     var isRefused = false
     private var isMarked = false
-    /// A Boolean value that indicates whether the bytes of an upgraded connection leave at the end of the turn.
+    /// Whether the bytes of an upgraded connection leave at the end of the turn.
     private var sendsAtTurnEnd = false
     /// The number of bytes of the body at the end of the last turn.
     private var flushedCount: Int64 = 0
-    /// A Boolean value that indicates whether progress is watched and the newest numbers are not published.
+    /// Whether progress is watched and the newest numbers are not published.
     private var isUnpublished = false
     /// The earliest time of the next publication: each one wakes a watcher, which costs more than the bytes of a turn.
     private(set) var nextPublication: UInt64 = 0
@@ -78,8 +77,8 @@ final class EngineTransfer {
     private enum Loan {
         /// The loop reads the socket, and lends it to the reader when bytes have arrived.
         case available
-        /// The loop copies the next bytes instead of lending the socket, because the reader has moved none. A socket can have input
-        /// that the system does not move, such as bytes after urgent data.
+        /// The loop copies the next bytes instead of lending the socket, because the reader has moved none. A socket
+        /// can have input that the system does not move, such as bytes after urgent data.
         case copyNext
         /// The reader has the socket. Nothing else may read it.
         case lent
@@ -97,15 +96,16 @@ final class EngineTransfer {
             case .bytes(let data): Int64(data.count)
             case .pipe(_, let length): length
             }
-        // By default, at most half of the limit, and a size of a slab: the loop fills one chunk while the reader has another.
+        // By default, at most half of the limit, and a size of a slab: the loop fills one chunk while the reader has
+        // another.
         let limit = transfer.request.chunkLimit ?? max(transfer.request.bufferLimit, 4) / 2
         let chunk = 1 << (Int.bitWidth - 1 - limit.leadingZeroBitCount)
         body = Confined(CollectedBody(chunkLimit: min(CollectedBody.chunkSize, chunk)))
         clock = TransferClock(transfer.request.timeouts, now: lane.now)
     }
 
-    /// Calls a function with the lane without retaining it: `self.lane` holds it meanwhile. The function must not move the
-    /// transfer to another lane.
+    /// Calls a function with the lane without retaining it: `self.lane` holds it meanwhile. The function must not move
+    /// the transfer to another lane.
     @inline(__always)
     func onLane<Result>(_ body: (TransferLane) -> Result) -> Result {
         unsafe Unmanaged.passUnretained(lane)._withUnsafeGuaranteedRef(body)
@@ -114,7 +114,7 @@ final class EngineTransfer {
     /// The time of the loop's turn, in nanoseconds.
     var now: UInt64 { onLane { $0.now } }
 
-    /// A Boolean value that indicates whether extended CONNECT on a stream asks for another protocol (RFC 8441).
+    /// Whether extended CONNECT on a stream asks for another protocol (RFC 8441).
     var usesExtendedConnect: Bool { isUpgrade && exchange?.usesExtendedConnect == true }
 
     // MARK: The way to the wire
@@ -142,8 +142,8 @@ final class EngineTransfer {
         self.exchange = exchange
     }
 
-    /// Submits the exchange to the pool of the lane, which can move the transfer to another loop at once. The caller does not
-    /// touch it afterwards.
+    /// Submits the exchange to the pool of the lane, which can move the transfer to another loop at once. The caller
+    /// does not touch it afterwards.
     func submit(to pool: ExchangePool?) {
         guard let exchange, let pool else { return }
         isSubmitted = true
@@ -181,8 +181,8 @@ final class EngineTransfer {
         if !transfer.request.hasNoExtras { transfer.request.onQueueChange?(isQueued) }
     }
 
-    /// Returns whether a transfer that has reached a time limit goes on: it waits for a connection, has no limit for that, and
-    /// requests that end some time hold connections.
+    /// Returns whether a transfer that has reached a time limit goes on: it waits for a connection, has no limit for
+    /// that, and requests that end some time hold connections.
     func mayWaitOn(after phase: Timeouts.Phase) -> Bool {
         guard phase == .queue, clock.isQueueLimitImplied, let exchange, let pool = lane.pool,
             !pool.connectionsInUse(for: exchange).areAllLive
@@ -264,8 +264,8 @@ final class EngineTransfer {
         onLane { $0.flushLater(self) }
     }
 
-    /// Sends the bytes of an upgraded connection, and hands on those that the turn has received. Small pieces wait while more
-    /// arrive. Returns whether some wait.
+    /// Sends the bytes of an upgraded connection, and hands on those that the turn has received. Small pieces wait
+    /// while more arrive. Returns whether some wait.
     func flush(isIdle: Bool) -> Bool {
         // Marked still: the bytes that are sent now need no other flush.
         if sendsAtTurnEnd {

@@ -10,8 +10,8 @@ final class EngineTransport: Transport {
     private let settings: ConnectionSettings
     /// The reason why no request of the session can be sent.
     private let problem: TransferFailure?
-    /// A Boolean value that indicates whether each request can be sent that has no trust policy of its own, as long as there
-    /// is an event loop. Known without copies.
+    /// Whether each request can be sent that has no trust policy of its own, as long as there is an event loop. Known
+    /// without copies.
     private let acceptsAll: Bool
 
     init(_ configuration: Session.Configuration) {

@@ -24,8 +24,8 @@ final class PoolOrder: Sendable {
 /// The lane of a session on its home loop: the transfers there, and the pool of connections, which can live on other
 /// loops. Confined to the thread of the home loop.
 ///
-/// A session has one lane on each loop that carries its transfers: this one, and an `AwayLane` on each other loop, which
-/// this one reaches through an `AwayLaneHandle`.
+/// A session has one lane on each loop that carries its transfers: this one, and an `AwayLane` on each other loop,
+/// which this one reaches through an `AwayLaneHandle`.
 final class HomeLane: LoopClient {
     /// A message of `EngineTransport`, with the transfer as its object.
     enum Operation {
@@ -169,8 +169,8 @@ final class HomeLane: LoopClient {
         }
     }
 
-    /// A transfer on another loop, and the state in which it continues if it is given back. It is only given back in the
-    /// message that starts it there, so that none of the commands here has had an effect then.
+    /// A transfer on another loop, and the state in which it continues if it is given back. It is only given back in
+    /// the message that starts it there, so that none of the commands here has had an effect then.
     private struct AwayTransfer {
         let lane: AwayLaneHandle
         private(set) var isPaused = false

@@ -3,8 +3,8 @@ import TernConcurrency
 import FoundationEssentials
 import Glibc
 
-/// Recycled memory for bodies and chunks: a fresh block of this size costs a page fault per 4 KiB, fifteen for a body of
-/// 64 KiB.
+/// Recycled memory for bodies and chunks: a fresh block of this size costs a page fault per 4 KiB, fifteen for a body
+/// of 64 KiB.
 final class SlabPool: Sendable {
     static let shared = SlabPool()
 
@@ -107,8 +107,8 @@ final class SlabPool: Sendable {
         return true
     }
 
-    /// The bytes; the slab is empty after. They are copied only if they use less than a quarter of the block, which they would
-    /// keep: a server that sends a few bytes at a time would fill the memory with blocks.
+    /// The bytes; the slab is empty after. They are copied only if they use less than a quarter of the block, which
+    /// they would keep: a server that sends a few bytes at a time would fill the memory with blocks.
     mutating func take() -> Data {
         defer {
             unsafe block = nil

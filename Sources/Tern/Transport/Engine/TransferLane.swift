@@ -8,8 +8,8 @@ protocol TransferLaneOwner: AnyObject {
     func transferEnded(_ transfer: EngineTransfer)
 }
 
-/// The part that all lanes of a session have: the transfers on one loop, their time limits, and the work that they leave
-/// for later. Confined to the loop's thread.
+/// The part that all lanes of a session have: the transfers on one loop, their time limits, and the work that they
+/// leave for later. Confined to the loop's thread.
 final class TransferLane {
     let context: LoopContext
     /// The pool in which exchanges wait; nil in an `AwayLane`, where all have connections.

@@ -1,11 +1,11 @@
 #if TERN_URLSESSION || !os(Linux)
 import Foundation
 
-/// Translates between the frames of a WebSocket (RFC 6455 §5.2), which the session's side of a connection writes and reads, and
-/// the messages of the system's socket task. Pure.
+/// Translates between the frames of a WebSocket (RFC 6455 §5.2), which the session's side of a connection writes and
+/// reads, and the messages of the system's socket task. Pure.
 ///
-/// The frames to send are the session's own: valid, masked and not compressed. The system writes frames of its own, with its own
-/// masks and fragments.
+/// The frames to send are the session's own: valid, masked and not compressed. The system writes frames of its own,
+/// with its own masks and fragments.
 struct SocketBridge {
     /// A call to the system's task.
     enum Command: Equatable, Sendable {
@@ -94,7 +94,8 @@ struct SocketBridge {
     /// Returns the Pong with the bytes of a Ping.
     static func pong(_ payload: [UInt8]) -> Data { frame(Opcode.pong, payload) }
 
-    /// Returns the Close frame of the server. Codes that are never in a frame, such as 1005, stand for a frame without a code.
+    /// Returns the Close frame of the server. Codes that are never in a frame, such as 1005, stand for a frame without
+    /// a code.
     static func close(code: Int, reason: Data?) -> Data {
         guard let code = UInt16(exactly: code), code >= 1_000, code != 1_005, code != 1_006, code != 1_015 else {
             return frame(Opcode.close, [])

@@ -54,8 +54,8 @@ extension URLSessionWebSocketTask: SystemSocketTask {
     }
 }
 
-/// Moves the messages of one socket between the system's task and the pipe and the chunks of a transfer, as frames. Called on
-/// the delegate queue, to which the completion handlers of the task post.
+/// Moves the messages of one socket between the system's task and the pipe and the chunks of a transfer, as frames.
+/// Called on the delegate queue, to which the completion handlers of the task post.
 final class SystemSocket: URLSessionBody {
     private struct Shared {
         var bridge = SocketBridge()
@@ -63,11 +63,11 @@ final class SystemSocket: URLSessionBody {
         var task: (any SystemSocketTask)?
         var isOpen = false
         var isSending = false
-        /// A Boolean value that indicates whether the system was told to close the socket.
+        /// Whether the system was told to close the socket.
         var isClosing = false
         var isReceiving = false
         var sentBytes: Int64 = 0
-        /// A Boolean value that indicates whether the system has no further message.
+        /// Whether the system has no further message.
         var isDrained = false
         /// The Close frame of the server.
         var closure: Data?
@@ -87,7 +87,8 @@ final class SystemSocket: URLSessionBody {
     private let report: @Sendable (SystemEvent) -> Void
     private let shared = Lock(Shared())
 
-    /// - Parameter key: The value of Sec-WebSocket-Key that the session's side expects an answer to. The system has its own.
+    /// - Parameter key: The value of Sec-WebSocket-Key that the session's side expects an answer to. The system has its
+    ///   own.
     init(
         _ pipe: UploadPipe, key: String, post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         takesBytes: @escaping @Sendable () -> Bool, report: @escaping @Sendable (SystemEvent) -> Void
@@ -176,7 +177,8 @@ final class SystemSocket: URLSessionBody {
 
     func attach(_ task: any SystemSocketTask) { shared.withLock { $0.task = task } }
 
-    /// Sends the messages of the pipe, one after the other: the system's task takes the next one when it has sent the last.
+    /// Sends the messages of the pipe, one after the other: the system's task takes the next one when it has sent the
+    /// last.
     func pipeIsReady() {
         while let command = nextCommand() {
             guard let task = shared.withLock({ $0.task }) else { return }
@@ -220,8 +222,8 @@ final class SystemSocket: URLSessionBody {
         let (read, producer) = unsafe buffer.withUnsafeMutableBytes { unsafe pipe.read(into: $0) }
         unsafe producer?.resume()
         guard case .bytes(let count) = read else {
-            // The end follows a Close frame, after which the system ends the connection, or the owner has let go of an open socket, whose
-            // messages have all been sent.
+            // The end follows a Close frame, after which the system ends the connection, or the owner has let go of an
+            // open socket, whose messages have all been sent.
             if case .end = read, let task = shared.withLock({ $0.isClosing ? nil : $0.task }) { task.cancel() }
             return false
         }

@@ -9,7 +9,7 @@ protocol SystemTask: AnyObject, Sendable {
     var taskIdentifier: Int { get }
     var taskDescription: String? { get }
     var priority: Float { get set }
-    /// A Boolean value that indicates whether the system writes the body of the response to a file.
+    /// Whether the system writes the body of the response to a file.
     var isDownload: Bool { get }
     /// The number of bytes received so far. A restored task received some before this process began.
     var countOfBytesReceived: Int64 { get }
@@ -37,15 +37,13 @@ extension URLSessionTask: SystemTask {
 
 /// The capabilities of a platform's URLSession.
 struct URLSessionAbilities: Sendable {
-    /// A Boolean value that indicates whether a running task can be suspended. FoundationNetworking starts it over, or ends
-    /// the process.
+    /// Whether a running task can be suspended. FoundationNetworking starts it over, or ends the process.
     var suspends: Bool
-    /// A Boolean value that indicates whether the time of the connection is reported.
+    /// Whether the time of the connection is reported.
     var measures: Bool
-    /// A Boolean value that indicates whether a body that is produced piece by piece is sent as it is produced.
+    /// Whether a body that is produced piece by piece is sent as it is produced.
     var streamsBodies: Bool
-    /// A Boolean value that indicates whether Tern's time limits apply. A background session has its own limits, which run
-    /// while the process does not.
+    /// Whether Tern's time limits apply. A background session has its own limits, which run while the process does not.
     var limitsTime = true
 
     #if canImport(FoundationNetworking)

@@ -31,7 +31,7 @@ final class URLSessionAttempt: Sendable {
     var taskIdentifier: Int? { task.withLock { $0?.taskIdentifier } }
     /// The socket of a request that asks for another protocol; nil for others.
     var socket: SystemSocket? { body as? SystemSocket }
-    /// A Boolean value that indicates whether the reader takes bytes.
+    /// Whether the reader takes bytes.
     var takesBytes: Bool { state.withLock { $0.takesBytes } }
     var isEnded: Bool { state.withLock { $0.isEnded } }
     /// The time at which the next limit runs out if nothing moves until then; `.max` for never.

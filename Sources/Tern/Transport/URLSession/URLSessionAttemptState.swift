@@ -40,10 +40,10 @@ struct URLSessionAttemptState {
     private var sent: Int64 = 0
     private(set) var received: Int64 = 0
 
-    /// A Boolean value that indicates whether the body is in a file and was counted already.
+    /// Whether the body is in a file and was counted already.
     private var isInFile = false
     private var fileExpected: Int64?
-    /// A Boolean value that indicates whether the file has not been read to its end.
+    /// Whether the file has not been read to its end.
     private var hasFile = false
 
     private var isStarted = false
@@ -67,7 +67,7 @@ struct URLSessionAttemptState {
         stopwatch = URLSessionStopwatch(startedAt: now)
     }
 
-    /// A Boolean value that indicates whether bytes that arrive can be delivered at once.
+    /// Whether bytes that arrive can be delivered at once.
     var takesBytes: Bool { !isPaused && !isHeldUp && !isEnded }
 
     var expected: Int64? { isInFile ? fileExpected : response?.expected }

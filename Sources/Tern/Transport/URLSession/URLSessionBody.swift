@@ -24,8 +24,8 @@ enum URLSessionUpload {
     case failed(TransferFailure)
 }
 
-/// Collects the whole body. FoundationNetworking has no stream that other code fills, and reads every stream on the queue
-/// that serves all transfers.
+/// Collects the whole body. FoundationNetworking has no stream that other code fills, and reads every stream on the
+/// queue that serves all transfers.
 final class GatheredUpload: URLSessionBody {
     private struct Shared {
         var bytes = Data()
@@ -97,10 +97,10 @@ final class GatheredUpload: URLSessionBody {
 #if canImport(Darwin)
 import Foundation
 
-/// Sends a body to URLSession as it is produced, through a pair of bound streams. The output end is filled from the pipe
-/// whenever it has room.
-// `@unchecked`: after `init`, the streams and `waiting` are used only on `queue`, and the input end is not used again once
-// it was returned.
+/// Sends a body to URLSession as it is produced, through a pair of bound streams. The output end is filled from the
+/// pipe whenever it has room.
+// `@unchecked`: after `init`, the streams and `waiting` are used only on `queue`, and the input end is not used again
+// once it was returned.
 final class StreamedUpload: NSObject, URLSessionBody, StreamDelegate, @unchecked Sendable {
     /// The number of bytes between the two ends, and of one read.
     private static let bufferSize = 256 << 10

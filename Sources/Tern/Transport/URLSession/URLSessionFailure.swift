@@ -4,16 +4,16 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Maps the errors of URLSession to failures. The same error code means different things before and after the head of the
-/// response.
+/// Maps the errors of URLSession to failures. The same error code means different things before and after the head of
+/// the response.
 struct URLSessionFailure {
     let target: Target
-    /// A Boolean value that indicates whether the request opens a WebSocket.
+    /// Whether the request opens a WebSocket.
     var isForUpgrade = false
     var hasHead = false
     var received: Int64 = 0
     var expected: Int64?
-    /// A Boolean value that indicates whether there was a connection, or that this is not known.
+    /// Whether there was a connection, or that this is not known.
     var wasConnected = true
     var isReusedConnection = false
 

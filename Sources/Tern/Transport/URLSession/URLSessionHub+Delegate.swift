@@ -71,8 +71,8 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-        // Called when the whole response has arrived. Every answer except a credential makes the task hang or cancels it.
-        // The attempt is therefore completed here, and later events of the task are ignored.
+        // Called when the whole response has arrived. Every answer except a credential makes the task hang or cancels
+        // it. The attempt is therefore completed here, and later events of the task are ignored.
         attempt(task)?.handle(.completed(nil, SystemResponse(task.response)))
         completionHandler(.cancelAuthenticationChallenge, nil)
         #else

@@ -5,8 +5,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Maps the system's tasks to the attempts of one transport. Everything runs on one serial queue, that of the delegate, so
-/// commands take effect in call order, and never meet a lock of their caller.
+/// Maps the system's tasks to the attempts of one transport. Everything runs on one serial queue, that of the delegate,
+/// so commands take effect in call order, and never meet a lock of their caller.
 final class URLSessionHub: NSObject, Sendable {
     private struct Shared {
         var byTransfer: [UInt64: URLSessionAttempt] = [:]
@@ -37,7 +37,7 @@ final class URLSessionHub: NSObject, Sendable {
     struct Mode: Sendable {
         /// The identifier of a background session, which the system continues without the process.
         var identifier: String?
-        /// A Boolean value that indicates whether bodies of requests and responses go through files of the system.
+        /// Whether bodies of requests and responses go through files of the system.
         var usesFiles = false
         /// Called when the system has reported everything that it kept for the process.
         var eventsDelivered: (@Sendable () -> Void)?

@@ -6,8 +6,8 @@ import FoundationNetworking
 
 /// Maps a wire request to URLSession's types.
 enum URLSessionRequest {
-    /// The system's time limit, which must never be the first: Tern's own clocks distinguish idle from total and stop in a
-    /// pause. One week, as the system's limit for a resource; FoundationNetworking accepts no infinite one.
+    /// The system's time limit, which must never be the first: Tern's own clocks distinguish idle from total and stop
+    /// in a pause. One week, as the system's limit for a resource; FoundationNetworking accepts no infinite one.
     static let noTimeout: TimeInterval = 604_800
 
     /// Returns the request; nil if the system cannot read the URL.
@@ -28,8 +28,8 @@ enum URLSessionRequest {
         return components?.url
     }
 
-    /// Returns the fields to set. URLSession holds one value for each name, so several are joined, as RFC 9110 §5.3 allows,
-    /// and RFC 9113 §8.2.3 for cookies.
+    /// Returns the fields to set. URLSession holds one value for each name, so several are joined, as RFC 9110 §5.3
+    /// allows, and RFC 9113 §8.2.3 for cookies.
     static func fields(_ request: WireRequest) -> [Headers.Field] {
         var joined: [Headers.Field] = []
         for field in request.headers {
@@ -97,7 +97,8 @@ struct URLSessionResponse {
     }
 
     init(_ response: SystemResponse, target: Target, method: Request.Method) {
-        // URLSession joins the values of a name and loses the order of names. They are sorted, so that equal heads are equal.
+        // URLSession joins the values of a name and loses the order of names. They are sorted, so that equal heads are
+        // equal.
         let headers = Headers(response.fields)
         // The version is known only at the end, from the metrics.
         head = ResponseHead(status: response.status, version: .http11, target: target, headers: headers)
@@ -163,7 +164,7 @@ extension TaskMetrics {
         httpVersion = last.networkProtocolName.flatMap { HTTPVersion(alpn: $0) }
     }
 
-    /// A Boolean value that indicates whether the request had a connection.
+    /// Whether the request had a connection.
     var wasConnected: Bool { isReusedConnection || connectEnd >= 0 || firstByteTime >= 0 }
 }
 #endif

@@ -148,7 +148,7 @@ struct URLSessionProxies: Sendable {
     private let http: Proxy?
     private let https: Proxy?
     private let exceptions: [String]
-    /// A Boolean value that indicates whether the proxies of the system's settings are used.
+    /// Whether the proxies of the system's settings are used.
     private let isSystems: Bool
 
     init(_ proxies: Session.Configuration.Proxies) {

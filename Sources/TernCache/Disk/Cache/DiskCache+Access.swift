@@ -19,8 +19,9 @@ public import Foundation
 extension DiskCache {
     /// Returns whether a value is stored or queued under the key, and not expired: from memory, without a system call.
     ///
-    /// Keys are compared by 64 bits of a seeded hash here, and by all their bytes when a value is read. A false positive is
-    /// as likely as drawing the hash of one of the stored keys by chance. Does not count as a use. False after `close`.
+    /// Keys are compared by 64 bits of a seeded hash here, and by all their bytes when a value is read. A false
+    /// positive is as likely as drawing the hash of one of the stored keys by chance. Does not count as a use. False
+    /// after `close`.
     public nonisolated func contains(_ key: String) -> Bool {
         let now = configuration.now().milliseconds
         if shared.contains(shared.hasher.hash(key), now: now) { return true }
@@ -29,11 +30,11 @@ extension DiskCache {
         return folders.contains { $0.index.find($0.hasher.hash(key), now: now) != nil }
     }
 
-    /// Returns the number of a stored value, which no other value of the cache has or gets; nil without one, and while it is
-    /// queued. From memory, without a system call.
+    /// Returns the number of a stored value, which no other value of the cache has or gets; nil without one, and while
+    /// it is queued. From memory, without a system call.
     ///
-    /// - Parameter isUse: A Boolean value that indicates whether the call counts as a use of the value: a caller that
-    ///   holds the decoded value with its number need not read it again.
+    /// - Parameter isUse: Whether the call counts as a use of the value: a caller that holds the decoded value with its
+    ///   number need not read it again.
     package nonisolated func number(of key: String, isUse: Bool) -> Int64? {
         let (key, now) = (shared.hasher.key(key), configuration.now().milliseconds)
         guard isUse else { return shared.number(key, now: now) }
@@ -45,8 +46,8 @@ extension DiskCache {
         return location.id
     }
 
-    /// Returns the verified value of a key; nil if there is none, if it has expired, or if it was damaged, in which case it
-    /// is removed. Counts as a use.
+    /// Returns the verified value of a key; nil if there is none, if it has expired, or if it was damaged, in which
+    /// case it is removed. Counts as a use.
     ///
     /// - Throws: `inputOutput` or `notPermitted` if it exists and cannot be read; `closed`.
     @concurrent
@@ -60,16 +61,16 @@ extension DiskCache {
         try await lookUp(key, reader: .copying)
     }
 
-    /// Returns the value as the mapped bytes of its file, without copying them into memory: for large values of which only
-    /// parts are read, or not at once. Verified like any other value. It stays readable after the entry is removed; the
-    /// disk space is freed once the bytes are released. Small values are copied.
+    /// Returns the value as the mapped bytes of its file, without copying them into memory: for large values of which
+    /// only parts are read, or not at once. Verified like any other value. It stays readable after the entry is
+    /// removed; the disk space is freed once the bytes are released. Small values are copied.
     @concurrent
     public nonisolated func mappedValue(for key: String) async throws(DiskCacheError) -> Data? {
         try await lookUp(key, reader: .opening { file, target in file.map(target) })?.value
     }
 
-    /// Returns a part of a value of a known length; nil in the cases of `mappedValue(for:)`, and for another length. Only the
-    /// part is mapped, or copied if it is small. The whole is read once, in pieces, to verify it.
+    /// Returns a part of a value of a known length; nil in the cases of `mappedValue(for:)`, and for another length.
+    /// Only the part is mapped, or copied if it is small. The whole is read once, in pieces, to verify it.
     @concurrent
     package nonisolated func mappedPart(
         of key: String, _ range: Range<Int>, length: Int
@@ -210,8 +211,8 @@ extension DiskCache {
 extension DiskCache {
     /// Stores a value under a key, in place of an existing one, and returns once that is committed.
     ///
-    /// Inserts that wait at the same time share a transaction. An insert that has begun is completed even if its task is
-    /// cancelled. The old value stays readable until the new one is committed.
+    /// Inserts that wait at the same time share a transaction. An insert that has begun is completed even if its task
+    /// is cancelled. The old value stays readable until the new one is committed.
     ///
     /// - Parameters:
     ///   - value: The bytes. Up to 16 KiB are stored in the index, more in a file of their own.
@@ -230,9 +231,9 @@ extension DiskCache {
         try await send(.insert([item]))
     }
 
-    /// Stores many values in one transaction. After a failure, or a kill before it returns, none of them is stored. Of two
-    /// items with the same key, the later one counts. The errors are those of `insert`. `tooLarge` is thrown if the items
-    /// do not fit together; the old values of all their keys are then removed.
+    /// Stores many values in one transaction. After a failure, or a kill before it returns, none of them is stored. Of
+    /// two items with the same key, the later one counts. The errors are those of `insert`. `tooLarge` is thrown if the
+    /// items do not fit together; the old values of all their keys are then removed.
     @concurrent
     public nonisolated func insert(contentsOf items: some Collection<Item> & Sendable) async throws(DiskCacheError) {
         var positions: [UInt64: Int] = [:]
@@ -272,8 +273,8 @@ extension DiskCache {
         if let failure { throw failure }
     }
 
-    /// Sends a request to the thread and waits until it is completed. Ignores cancellation: a half-done request cannot be
-    /// taken back.
+    /// Sends a request to the thread and waits until it is completed. Ignores cancellation: a half-done request cannot
+    /// be taken back.
     nonisolated func send(_ request: DiskCommandQueue.Request) async throws(DiskCacheError) {
         let result = await withCheckedContinuation { continuation in
             do throws(DiskCacheError) {
@@ -299,8 +300,8 @@ extension DiskCache {
 // MARK: - Removing
 
 extension DiskCache {
-    /// Removes the value of a key, queued or stored, and returns once that is committed. A missing value is not an error.
-    /// Values of read-only folders stay.
+    /// Removes the value of a key, queued or stored, and returns once that is committed. A missing value is not an
+    /// error. Values of read-only folders stay.
     @concurrent
     public nonisolated func remove(_ key: String) async throws(DiskCacheError) {
         try await send(.remove(shared.hasher.key(key)))
@@ -311,8 +312,8 @@ extension DiskCache {
     @concurrent
     public nonisolated func removeAll() async throws(DiskCacheError) { try await send(.removeAll) }
 
-    /// Removes the entries that were inserted with a tag, and returns once that is committed. A kill in the meantime can
-    /// leave some of them.
+    /// Removes the entries that were inserted with a tag, and returns once that is committed. A kill in the meantime
+    /// can leave some of them.
     @concurrent
     public nonisolated func removeAll(tagged tag: String) async throws(DiskCacheError) {
         try await send(.removeTag(Data(tag.utf8)))

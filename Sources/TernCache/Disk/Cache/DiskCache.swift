@@ -6,22 +6,22 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A cache of values on the disk by key. A kill loses nothing that was acknowledged, no value is ever incomplete, and the
-/// limits hold at all times.
+/// A cache of values on the disk by key. A kill loses nothing that was acknowledged, no value is ever incomplete, and
+/// the limits hold at all times.
 ///
 /// ```swift
 /// let cache = try await DiskCache(folder: folder)
 /// try await cache.insert(data, for: "avatar/7", timeToLive: .seconds(3_600))
 /// let value = try await cache.value(for: "avatar/7")
 /// ```
-/// Values of up to 16 KiB are stored in an index (SQLite), larger values in files of their own. The checksum of each value
-/// is verified when it is read. `insert` returns once its transaction is committed. From then on, the value survives the
-/// end of the process, however it ends, though not a loss of power (see `Documentation/DiskCache.md`). Concurrent inserts
-/// share a transaction.
+/// Values of up to 16 KiB are stored in an index (SQLite), larger values in files of their own. The checksum of each
+/// value is verified when it is read. `insert` returns once its transaction is committed. From then on, the value
+/// survives the end of the process, however it ends, though not a loss of power (see `Documentation/DiskCache.md`).
+/// Concurrent inserts share a transaction.
 ///
-/// A serial queue of the cache does all writing. Two other queues read files, or the caller does if the system has them in
-/// memory. `contains`, and a look-up that finds nothing, only access memory. A folder has one owner at a time, in this
-/// process or another.
+/// A serial queue of the cache does all writing. Two other queues read files, or the caller does if the system has them
+/// in memory. `contains`, and a look-up that finds nothing, only access memory. A folder has one owner at a time, in
+/// this process or another.
 public actor DiskCache {
     nonisolated let shared: DiskSharedState
     nonisolated let broadcast = EventBroadcast<Event>(limit: 256, overflow: .reportDropped { .dropped(count: $0) })
@@ -38,12 +38,12 @@ public actor DiskCache {
     var writerCount = 0
     private var isEmptyingTrash = false
 
-    /// Opens a cache in a folder of its own, and creates the folder if it does not exist. It first repairs what a killed
-    /// owner left behind, and reports that in `Event.recovered` and `indexSetAside`.
+    /// Opens a cache in a folder of its own, and creates the folder if it does not exist. It first repairs what a
+    /// killed owner left behind, and reports that in `Event.recovered` and `indexSetAside`.
     ///
-    /// - Throws: `inUse` while another cache, in this process or another, is using the folder; `notPermitted`, `noSpace` or
-    ///   `inputOutput` if it cannot be written; `unsupportedFormat` if a later version of this library wrote it;
-    ///   `invalidArgument` for a URL with a scheme other than `file`, whose path would mean another place.
+    /// - Throws: `inUse` while another cache, in this process or another, is using the folder; `notPermitted`,
+    ///   `noSpace` or `inputOutput` if it cannot be written; `unsupportedFormat` if a later version of this library
+    ///   wrote it; `invalidArgument` for a URL with a scheme other than `file`, whose path would mean another place.
     public init(folder: URL, configuration: Configuration = Configuration()) async throws(DiskCacheError) {
         try await self.init(folder: folder, configuration: configuration, dependencies: DiskStore.Dependencies())
     }
@@ -90,11 +90,11 @@ public actor DiskCache {
         emptyTrashLater()
     }
 
-    /// The events from now on. Each access returns a stream of its own, which holds up to 256 events. A `dropped` element
-    /// counts the events that do not fit. The stream ends when the cache is closed or released.
+    /// The events from now on. Each access returns a stream of its own, which holds up to 256 events. A `dropped`
+    /// element counts the events that do not fit. The stream ends when the cache is closed or released.
     public nonisolated var events: AsyncStream<Event> { broadcast.stream() }
 
-    /// A Boolean value that indicates whether `close` was called.
+    /// Whether `close` was called.
     package nonisolated var isClosed: Bool { shared.state.withLock { $0.isClosed } }
 
     /// The current disk usage and number of entries.
@@ -103,9 +103,9 @@ public actor DiskCache {
     }
 
     /// Commits queued values, writes the order of use, and releases the folder. Every later call throws `closed`, also
-    /// those of a `Writer`; `contains` returns false, and closing again has no effect. A `File` or a mapped value that was
-    /// returned before stays readable. A cache that is released without `close` loses nothing acknowledged, but the next opening has
-    /// to scan the folder.
+    /// those of a `Writer`; `contains` returns false, and closing again has no effect. A `File` or a mapped value that
+    /// was returned before stays readable. A cache that is released without `close` loses nothing acknowledged, but the
+    /// next opening has to scan the folder.
     public func close() async throws(DiskCacheError) {
         var failure: DiskCacheError?
         do throws(DiskCacheError) {

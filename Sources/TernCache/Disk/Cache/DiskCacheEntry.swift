@@ -47,11 +47,11 @@ extension DiskCache {
     public struct Usage: Sendable, Hashable {
         /// The number of committed entries, including expired entries that are not swept yet.
         public let count: Int
-        /// The number of bytes that all files of the folder take on the disk. Never more than `Configuration.byteLimit`,
-        /// where a limit of less than 4 MiB counts as 4 MiB.
+        /// The number of bytes that all files of the folder take on the disk. Never more than
+        /// `Configuration.byteLimit`, where a limit of less than 4 MiB counts as 4 MiB.
         public let bytes: Int
-        /// The part of `bytes` outside the index: values in files of their own, unfinished values, files that `removeAll` has
-        /// not deleted yet, and an index that was set aside.
+        /// The part of `bytes` outside the index: values in files of their own, unfinished values, files that
+        /// `removeAll` has not deleted yet, and an index that was set aside.
         public let fileBytes: Int
         /// The part of `bytes` that is the index, with the values inside it, and its log.
         public let indexBytes: Int
@@ -93,7 +93,8 @@ extension DiskCache {
     /// It stays readable after the entry is removed or replaced, and is closed when it is released.
     public final class File: Sendable {
         /// A descriptor that is open for reading. The value's bytes are those from 0 to `length`; the rest of the file
-        /// belongs to the cache. The caller must not close it. Read it by offset (`pread`), because others may share it.
+        /// belongs to the cache. The caller must not close it. Read it by offset (`pread`), because others may share
+        /// it.
         public let descriptor: Int32
         /// The length of the value in bytes.
         public let length: Int

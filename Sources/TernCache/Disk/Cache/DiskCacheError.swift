@@ -41,11 +41,12 @@ extension DiskCacheError {
         public static let tooLarge = Kind(rawValue: "too-large")
         /// More bytes are queued than `DiskCache.Configuration.queuedByteLimit` allows. Use `insert`, or flush first.
         public static let queueFull = Kind(rawValue: "queue-full")
-        /// The key, the metadata or a tag is longer than the format allows, there are too many tags, or the URL of the folder
-        /// is not a file URL.
+        /// The key, the metadata or a tag is longer than the format allows, there are too many tags, or the URL of the
+        /// folder is not a file URL.
         public static let invalidArgument = Kind(rawValue: "invalid-argument")
-        /// The index is damaged. A call that changes or finds entries rebuilds the cache's own index first, and throws this
-        /// error only if that fails. `usage`, `close`, `Writer.write`, and a look-up in a read-only folder throw it directly.
+        /// The index is damaged. A call that changes or finds entries rebuilds the cache's own index first, and throws
+        /// this error only if that fails. `usage`, `close`, `Writer.write`, and a look-up in a read-only folder throw
+        /// it directly.
         public static let corrupt = Kind(rawValue: "corrupt")
         /// Reading or writing failed for another reason (EIO, too many open files …). `code` is the system's.
         public static let inputOutput = Kind(rawValue: "input-output")
@@ -117,10 +118,9 @@ extension DiskCacheError {
             code: code)
     }
 
-    /// A Boolean value that indicates whether the file or folder of the call does not exist.
+    /// Whether the file or folder of the call does not exist.
     var isAbsence: Bool { code == ENOENT && kind == .folderLost }
 
-    /// A Boolean value that indicates whether a link is in the place of a file, or of a folder above it. Links are not
-    /// followed.
+    /// Whether a link is in the place of a file, or of a folder above it. Links are not followed.
     var isOfLink: Bool { code == ELOOP && kind == .inputOutput || code == ENOTDIR && kind == .folderLost }
 }

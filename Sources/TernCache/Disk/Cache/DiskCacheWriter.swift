@@ -28,14 +28,14 @@ extension DiskCache {
         /// The length of the value is not known before its end, so each call evicts what its own bytes need. Bytes that
         /// do not fit beside the unfinished values, even without entries, are refused before anything is evicted for
         /// them.
-        /// - Throws: The errors of `insert`, after which the value is abandoned. `writerFinished` after the end. `closed`
-        ///   after the cache was closed.
+        /// - Throws: The errors of `insert`, after which the value is abandoned. `writerFinished` after the end.
+        ///   `closed` after the cache was closed.
         @concurrent
         public func write(_ bytes: Data) async throws(DiskCacheError) { try await cache.write(bytes, number) }
 
         /// Stores the value under its key, and returns once that is committed. Its time to live begins now.
-        /// - Throws: The errors of `insert`, after which the value is abandoned. `writerFinished` after the end. `closed`
-        ///   after the cache was closed.
+        /// - Throws: The errors of `insert`, after which the value is abandoned. `writerFinished` after the end.
+        ///   `closed` after the cache was closed.
         @concurrent
         public func commit() async throws(DiskCacheError) { try await cache.commitWriter(number) }
 
@@ -114,7 +114,8 @@ extension DiskCache {
         if let pending = writers.removeValue(forKey: number) { abandon(pending) }
     }
 
-    /// Abandons a value that cannot be written. If it is too large, the old value of its key is removed, as by an insert.
+    /// Abandons a value that cannot be written. If it is too large, the old value of its key is removed, as by an
+    /// insert.
     private func abandon(_ pending: DiskPendingValue, after error: DiskCacheError) async throws(DiskCacheError) {
         abandon(pending)
         if error.kind == .tooLarge { try await send(.remove(shared.hasher.key(pending.key))) }

@@ -16,7 +16,7 @@ package protocol DiskFileSystem: Sendable {
     ///
     /// - Throws: An error of kind `.notPermitted` for a folder of another user.
     func holding(_ folder: String) throws(DiskCacheError) -> any DiskFileSystem
-    /// A Boolean value that indicates whether the path of the held folder still leads to it. True without one.
+    /// Whether the path of the held folder still leads to it. True without one.
     var isFolderInPlace: Bool { get }
     /// Returns the path by which SQLite opens a database.
     func databasePath(_ path: String) -> String
@@ -85,11 +85,11 @@ package struct DiskFileStatus: Sendable, Equatable {
     package var allocated: Int
     /// The identity of the file, independent of its name.
     package var identity: UInt64
-    /// A Boolean value that indicates whether it is a folder, and no link to one.
+    /// Whether it is a folder, and no link to one.
     package var isFolder: Bool
-    /// A Boolean value that indicates whether it is a symbolic link.
+    /// Whether it is a symbolic link.
     package var isLink: Bool
-    /// A Boolean value that indicates whether it belongs to a user other than this one and the superuser.
+    /// Whether it belongs to a user other than this one and the superuser.
     package var isForeign: Bool
 
     package init(

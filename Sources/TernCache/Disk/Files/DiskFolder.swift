@@ -37,8 +37,8 @@ struct DiskFolder: Sendable, Equatable {
         return id
     }
 
-    /// Throws if a folder or a file of the index is a link, or belongs to another user, who may have put it there while the
-    /// folder was open to all.
+    /// Throws if a folder or a file of the index is a link, or belongs to another user, who may have put it there while
+    /// the folder was open to all.
     ///
     /// Links that appear later are not followed: the folder is held open (`HeldFolder`).
     func refuseLinks(_ files: any DiskFileSystem) throws(DiskCacheError) {

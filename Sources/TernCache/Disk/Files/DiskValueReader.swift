@@ -40,8 +40,8 @@ struct DiskReadTarget: Sendable {
     let files: any DiskFileSystem
 }
 
-/// A way to read a value file: immediately by the caller, if the system has the whole file in memory, or else on a thread
-/// that may wait for the disk. Switching to that thread and back costs more than reading 20 KB.
+/// A way to read a value file: immediately by the caller, if the system has the whole file in memory, or else on a
+/// thread that may wait for the disk. Switching to that thread and back costs more than reading 20 KB.
 struct DiskValueReader: Sendable {
     /// Reads the file without waiting. Returns nil if that needs the disk.
     let readCached: @Sendable (DiskReadTarget) -> DiskReadResult?
@@ -93,8 +93,8 @@ struct DiskValueReader: Sendable {
         case ended(DiskReadResult)
     }
 
-    /// Fills memory with the value and its trailer, and verifies each piece while it is in the processor's cache. Returns
-    /// nil if a piece needs the disk.
+    /// Fills memory with the value and its trailer, and verifies each piece while it is in the processor's cache.
+    /// Returns nil if a piece needs the disk.
     private static func read(
         _ target: DiskReadTarget, fill: (UnsafeMutableRawBufferPointer, Int) -> Step
     ) -> DiskReadResult? {

@@ -19,7 +19,7 @@ package final class HeldFolder: Sendable {
 
     /// Opens a folder, and removes the permissions of other users from one of this user.
     ///
-    /// - Parameter keepsPermissions: A Boolean value that indicates whether the permissions stay as they are.
+    /// - Parameter keepsPermissions: Whether the permissions stay as they are.
     /// - Throws: An error of kind `.notPermitted` for a folder of another user, and for a link of one.
     package init(_ path: String, keepsPermissions: Bool = false) throws(DiskCacheError) {
         var named = stat()
@@ -55,7 +55,7 @@ package final class HeldFolder: Sendable {
         guard isTrusted(user) else { throw DiskCacheError(.notPermitted, "\(name) belongs to another user") }
     }
 
-    /// A Boolean value that indicates whether the path still leads to the folder.
+    /// Whether the path still leads to the folder.
     var isInPlace: Bool {
         var (named, opened) = (stat(), stat())
         return unsafe stat(path, &named) == 0 && fstat(descriptor, &opened) == 0 && named.st_dev == opened.st_dev
@@ -70,8 +70,8 @@ package final class HeldFolder: Sendable {
         return rest.first == UInt8(ascii: "/") ? String(rest.dropFirst()) : nil
     }
 
-    /// Calls a function with the folder of a path, and the last component of the path. Returns its result, and -1, as the
-    /// system does, if the folder cannot be opened.
+    /// Calls a function with the folder of a path, and the last component of the path. Returns its result, and -1, as
+    /// the system does, if the folder cannot be opened.
     func at(_ inner: String, _ call: (_ folder: Int32, _ name: String) -> Int32) -> Int32 {
         guard let slash = inner.utf8.lastIndex(of: UInt8(ascii: "/")) else {
             return call(descriptor, inner.isEmpty ? "." : inner)

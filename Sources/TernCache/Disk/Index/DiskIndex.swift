@@ -11,7 +11,7 @@ struct DiskIndex {
         var allocated: Int
         var expires: Int64
         var isTagged = false
-        /// A Boolean value that indicates whether the table of the order of use has a row for the entry.
+        /// Whether the table of the order of use has a row for the entry.
         var hasSavedUse = false
 
         var isInline: Bool { trailer == 0 }

@@ -14,8 +14,8 @@ package import Foundation
     private let handle: OpaquePointer
     let fault: Fault?
 
-    /// Opens or creates a database. With `immutable`, opens a database that nobody changes, and writes nothing. A path in a
-    /// held folder (`DiskFileSystem.databasePath(_:)`) is used as it is, and no link is followed.
+    /// Opens or creates a database. With `immutable`, opens a database that nobody changes, and writes nothing. A path
+    /// in a held folder (`DiskFileSystem.databasePath(_:)`) is used as it is, and no link is followed.
     ///
     /// The file is untrusted: functions and virtual tables that its schema names must be harmless ones.
     package init(_ path: String, immutable: Bool = false, fault: Fault? = nil) throws(DiskCacheError) {
@@ -84,7 +84,7 @@ package import Foundation
     /// The number of the row that was inserted last.
     package var lastInsertedRow: Int64 { unsafe sqlite3_last_insert_rowid(handle) }
 
-    /// A Boolean value that indicates whether a transaction is open. Some failures end it.
+    /// Whether a transaction is open. Some failures end it.
     package var isInTransaction: Bool { unsafe sqlite3_get_autocommit(handle) == 0 }
 
     func failure(_ sql: String, _ code: Int32) -> DiskCacheError {

@@ -45,8 +45,8 @@ struct DiskBudget {
         case shrink
         /// Evicts the least recently used entries until about this many bytes and entries are removed.
         case evict(bytes: Int, count: Int)
-        /// Refuses the request: the disk is full and nothing is left to evict, or the request is too large even for an empty
-        /// cache. In the second case, nothing is evicted first.
+        /// Refuses the request: the disk is full and nothing is left to evict, or the request is too large even for an
+        /// empty cache. In the second case, nothing is evicted first.
         case refuse(isDiskFull: Bool)
     }
 

@@ -6,8 +6,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The commands that wait for the cache's thread, in the order of their arrival. Selects those that share a transaction.
-/// A pure value.
+/// The commands that wait for the cache's thread, in the order of their arrival. Selects those that share a
+/// transaction. A pure value.
 struct DiskCommandQueue {
     enum Request: Sendable {
         /// Inserts one item, or those of `insert(contentsOf:)`, whose keys differ: all or none.
@@ -63,8 +63,8 @@ struct DiskCommandQueue {
     /// Marks the thread as asleep, because nothing is left to do. The next command wakes it.
     mutating func sleep() { isAwake = false }
 
-    /// Removes and returns the commands of the next transaction: in order, while no key occurs twice, up to `limit` bytes
-    /// of log. A command that concerns more than its keys is performed alone.
+    /// Removes and returns the commands of the next transaction: in order, while no key occurs twice, up to `limit`
+    /// bytes of log. A command that concerns more than its keys is performed alone.
     mutating func take(limit: Int) -> Action {
         var batch: [Command] = []
         var hashes: Set<UInt64> = []

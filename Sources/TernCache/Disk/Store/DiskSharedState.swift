@@ -7,8 +7,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The state that callers share with the cache's thread: the entries, the queued values, and the commands for the thread.
-/// One lock guards it, and is held for tens of nanoseconds.
+/// The state that callers share with the cache's thread: the entries, the queued values, and the commands for the
+/// thread. One lock guards it, and is held for tens of nanoseconds.
 final class DiskSharedState: Sendable {
     /// The place where a look-up found a value.
     enum Found: Sendable {

@@ -15,10 +15,11 @@ extension DiskStore {
         case remove(UInt64)
     }
 
-    /// Commits the commands together. If that fails, commits each alone, so that a command that cannot succeed fails alone.
+    /// Commits the commands together. If that fails, commits each alone, so that a command that cannot succeed fails
+    /// alone.
     ///
-    /// If the disk is full, the least recently used entries are evicted, and the transaction is tried again. If values are
-    /// too large for the cache, the entries that they were to replace are removed, and no others.
+    /// If the disk is full, the least recently used entries are evicted, and the transaction is tried again. If values
+    /// are too large for the cache, the entries that they were to replace are removed, and no others.
     func commit(_ commands: [DiskCommandQueue.Command]) -> [Result<Void, DiskCacheError>] {
         do throws(DiskCacheError) {
             try commitMakingSpace(commands)
@@ -32,8 +33,8 @@ extension DiskStore {
         }
     }
 
-    /// Removes the entries that items too large for the cache were to replace, because their values are outdated. Returns
-    /// the failure of the removal; nil if there was none.
+    /// Removes the entries that items too large for the cache were to replace, because their values are outdated.
+    /// Returns the failure of the removal; nil if there was none.
     private func removalFailure(
         after error: DiskCacheError, of commands: [DiskCommandQueue.Command]
     ) -> DiskCacheError? {
@@ -238,8 +239,8 @@ extension DiskStore {
         do throws(DiskCacheError) {
             try emptyIndex()
         } catch {
-            // On a full disk, the index cannot change before there is room, and deleting the files makes room. A kill in
-            // between leaves entries without a file, which are misses.
+            // On a full disk, the index cannot change before there is room, and deleting the files makes room. A kill
+            // in between leaves entries without a file, which are misses.
             guard error.kind == .noSpace, try deleteFiles() else { throw error }
             try emptyIndex()
         }

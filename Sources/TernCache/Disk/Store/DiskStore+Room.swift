@@ -40,8 +40,8 @@ extension DiskStore {
         return (request, log)
     }
 
-    /// Evicts entries until the request fits, and returns whether any were evicted. With `mindingDisk`, the free space of the
-    /// disk counts besides the cache's own limits.
+    /// Evicts entries until the request fits, and returns whether any were evicted. With `mindingDisk`, the free space
+    /// of the disk counts besides the cache's own limits.
     @discardableResult
     func makeRoom(_ request: DiskBudget.SpaceRequest, mindingDisk: Bool = true) throws(DiskCacheError) -> Bool {
         var hasEvicted = false
@@ -89,8 +89,8 @@ extension DiskStore {
 
     // MARK: Eviction
 
-    /// Removes the least recently used entries. Memory comes first, so that no reader finds them; files come before rows,
-    /// because a kill in between leaves rows without files, which opening repairs.
+    /// Removes the least recently used entries. Memory comes first, so that no reader finds them; files come before
+    /// rows, because a kill in between leaves rows without files, which opening repairs.
     func evict(bytes: Int, count: Int) throws(DiskCacheError) {
         let victims = shared.state.withLock { state in
             let victims = state.index.victims(bytes: bytes, count: count, limit: 64)
@@ -144,8 +144,8 @@ extension DiskStore {
 
     // MARK: Deletion
 
-    /// Deletes the files and rows of entries that are no longer in memory. If all of them are files, their rows wait for
-    /// the next transaction, because their bytes are already free.
+    /// Deletes the files and rows of entries that are no longer in memory. If all of them are files, their rows wait
+    /// for the next transaction, because their bytes are already free.
     func delete(_ locations: [DiskIndex.Location]) throws(DiskCacheError) {
         for location in locations where !location.isInline { removeFile(location) }
         obsoleteRows += locations

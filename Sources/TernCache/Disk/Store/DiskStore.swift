@@ -241,8 +241,8 @@ extension DiskStore {
         }
     }
 
-    /// Removes files without a row (their insert was not acknowledged, or their removal was interrupted), and rows without
-    /// a file (their eviction was interrupted). Compares names only, and opens no file.
+    /// Removes files without a row (their insert was not acknowledged, or their removal was interrupted), and rows
+    /// without a file (their eviction was interrupted). Compares names only, and opens no file.
     private func reconcile() throws(DiskCacheError) -> (orphans: Int, missing: Int) {
         let index = shared.state.withLock { $0.index }
         var expected = index.files
@@ -256,7 +256,8 @@ extension DiskStore {
         return (orphans, expected.count)
     }
 
-    /// Recreates the rows from the files' trailers, and returns their number. Of two files of one key, the later one stays.
+    /// Recreates the rows from the files' trailers, and returns their number. Of two files of one key, the later one
+    /// stays.
     private func rebuild() throws(DiskCacheError) -> Int {
         var found: [(trailer: DiskTrailer, hash: UInt64, location: DiskIndex.Location)] = []
         let hasher = shared.hasher

@@ -140,7 +140,7 @@ struct KeyTextTable {
 struct KeyedContainerRecord {
     let place: KeyedPlace
     let state: UnsafeMutablePointer<KeyedPlace.State>
-    /// A Boolean value that indicates whether it is in the list of containers that this encoding uses.
+    /// Whether it is in the list of containers that this encoding uses.
     var isInUse = false
 }
 

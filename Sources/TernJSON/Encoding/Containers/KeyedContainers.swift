@@ -60,8 +60,8 @@ extension JSONTextWriter {
     }
 }
 
-/// A Boolean value that indicates whether a `KeyedEncodingContainer` is one reference to an object, which the standard library does not promise. If it once is
-/// not, containers are not used again.
+/// Whether a `KeyedEncodingContainer` is one reference to an object, which the standard library does not promise. If it
+/// once is not, containers are not used again.
 private enum KeyedContainerLayout {
     static let isReference: Bool = {
         let storage = EncodingStorage()

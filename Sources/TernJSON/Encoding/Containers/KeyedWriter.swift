@@ -1,4 +1,5 @@
-/// The place that a keyed container writes to. It is memory of its own, so that a container can be used again for another object.
+/// The place that a keyed container writes to. It is memory of its own, so that a container can be used again for
+/// another object.
 @safe
 final class KeyedPlace {
     @safe

@@ -156,7 +156,8 @@ struct ValueEncoder: Encoder, SingleValueEncodingContainer {
     func encode(_ value: UInt64) throws { try begin().write(value) }
     func encode(_ value: UInt128) throws { try begin().write(value) }
 
-    /// Encodes a value at this place. A value with parts of its own adds them to what is there already, as a base class does.
+    /// Encodes a value at this place. A value with parts of its own adds them to what is there already, as a base class
+    /// does.
     func encode<Value: Encodable>(_ value: Value) throws {
         let place = writer.depth == index &+ 1 && isEmpty ? self : try located()
         let kind = place.writer.kind(of: Value.self)

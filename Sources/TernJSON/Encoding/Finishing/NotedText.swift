@@ -4,7 +4,7 @@ struct NotedText {
     let bytes: UnsafeBufferPointer<UInt8>
     let notes: UnsafePointer<NameNote>
     let noteCount: Int
-    /// A Boolean value that indicates whether an object can have a name twice.
+    /// Whether an object can have a name twice.
     let mayHaveDuplicates: Bool
 
     /// Makes the text of a writer readable up to `margin` bytes beyond its end, which are eight at least.

@@ -132,8 +132,8 @@ struct TextTree {
 
     // MARK: Names
 
-    /// Returns the name of a member as it is written, without quotes. A text is always written the same way, so that equal names
-    /// have equal bytes.
+    /// Returns the name of a member as it is written, without quotes. A text is always written the same way, so that
+    /// equal names have equal bytes.
     func name(of node: Node) -> UnsafeBufferPointer<UInt8> {
         unsafe texts[Int(node.nameSource)].slice(node.nameStart + 1..<max(node.nameStart + 1, node.nameEnd - 1))
     }

@@ -6,8 +6,8 @@ import Foundation
 
 /// Writes dates as RFC 3339 defines them, in UTC: `"2026-11-28T22:47:04Z"`.
 ///
-/// Before 15 October 1582 they are dates of the Julian calendar, as for Foundation, whose `Date.distantPast` is the first day of
-/// the year 1 only there.
+/// Before 15 October 1582 they are dates of the Julian calendar, as for Foundation, whose `Date.distantPast` is the
+/// first day of the year 1 only there.
 enum InternetDateText {
     /// The number of bytes with quotes and milliseconds, and some more.
     static let longest = 32
@@ -55,8 +55,8 @@ enum InternetDateText {
         unsafe NumberText.writePadded(UInt64(truncatingIfNeeded: value), count: digits, to: place)
     }
 
-    // Both begin the year in March, so that the leap day is the last one (Howard Hinnant, "chrono-Compatible Low-Level Date
-    // Algorithms").
+    // Both begin the year in March, so that the leap day is the last one (Howard Hinnant, "chrono-Compatible Low-Level
+    // Date Algorithms").
 
     private static func gregorian(days: Int) -> (year: Int, month: Int, day: Int) {
         let shifted = days + 719_468

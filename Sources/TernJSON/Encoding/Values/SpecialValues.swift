@@ -57,7 +57,8 @@ extension JSONTextWriter {
         append(ascii: decimal.description)
     }
 
-    /// Writes a `Float16` in the shortest form by its own precision. For Foundation it is a `Float`, which needs more digits.
+    /// Writes a `Float16` in the shortest form by its own precision. For Foundation it is a `Float`, which needs more
+    /// digits.
     func writeHalf(_ value: some Encodable) throws {
         #if !((os(macOS) || targetEnvironment(macCatalyst)) && arch(x86_64))
         guard let value = value as? Float16 else { return }

@@ -1,7 +1,7 @@
 /// A text that is being written, and the values in it that are not finished.
 ///
-/// Writers reach the state through a pointer, because properties of a class would cost a retain and a check of exclusive access
-/// for each member. ``EncodingStorage`` owns the memory.
+/// Writers reach the state through a pointer, because properties of a class would cost a retain and a check of
+/// exclusive access for each member. ``EncodingStorage`` owns the memory.
 @safe
 struct EncodingState {
     // MARK: The text
@@ -19,9 +19,9 @@ struct EncodingState {
     /// For each byte, its text with escapes, and the length of this in the highest byte.
     var escapes: UnsafeMutablePointer<UInt64>
 
-    /// A Boolean value that indicates whether each member and element has a line of its own.
+    /// Whether each member and element has a line of its own.
     var hasLines = false
-    /// A Boolean value that indicates whether the places of members are noted, to sort them.
+    /// Whether the places of members are noted, to sort them.
     var sortsNames = false
 
     // MARK: Open values
@@ -36,9 +36,9 @@ struct EncodingState {
     var seen: UnsafeMutablePointer<UInt64>
     /// For each open value, the key under which a member is written, if it is not one of a key table.
     var keys: UnsafeMutablePointer<(any CodingKey)?>
-    /// A Boolean value that indicates whether there is any of these keys.
+    /// Whether there is any of these keys.
     var hasKeys = false
-    /// A Boolean value that indicates whether the storage has late texts or indexes.
+    /// Whether the storage has late texts or indexes.
     var hasLate = false
     /// The number of elements that an array had before it was reopened.
     var earlierElements = 0
@@ -97,13 +97,13 @@ struct OpenValue {
 struct EncodingContext {
     var options = TernJSONEncoder()
     var formatting: TernJSONEncoder.OutputFormatting = []
-    /// A Boolean value that indicates whether the options are all of an encoder that has no settings, except for its formatting.
+    /// Whether the options are all of an encoder that has no settings, except for its formatting.
     var hasDefaultOptions = true
     /// For each byte, its text with escapes: see ``EncodingState/escapes``.
     let escapes = unsafe EscapeTable.make()
     /// The storage for the text in its final form.
     var output: EncodingStorage?
-    /// A Boolean value that indicates whether a name depends on its key only. Not with a function that converts keys, which gets the whole path.
+    /// Whether a name depends on its key only. Not with a function that converts keys, which gets the whole path.
     var usesKeyTables = true
     /// The number of `encode(to:)` that are running.
     var calls = 0
@@ -130,8 +130,8 @@ struct EncodingContext {
     static let maximumCalls = 512
     /// The number of calls for which the stack always suffices.
     static let uncheckedCalls = 32
-    /// The stack that they may use, in bytes. A level takes 0.4 to 1.5 KiB in a release build, and 1 to 7 KiB in a debug build;
-    /// threads of Apple's systems have 512 KiB.
+    /// The stack that they may use, in bytes. A level takes 0.4 to 1.5 KiB in a release build, and 1 to 7 KiB in a
+    /// debug build; threads of Apple's systems have 512 KiB.
     static let maximumStack = 320 * 1_024
     /// The deepest nesting of arrays and objects.
     static let maximumNesting = 512

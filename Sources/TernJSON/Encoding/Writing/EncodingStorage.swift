@@ -1,7 +1,7 @@
 /// Owns the memory of a text that is being written.
 ///
-/// Encoders and containers hold a reference, so that they can outlive the encoding: what they write then has no effect, but finds
-/// its memory.
+/// Encoders and containers hold a reference, so that they can outlive the encoding: what they write then has no effect,
+/// but finds its memory.
 @safe
 final class EncodingStorage {
     let state: UnsafeMutablePointer<EncodingState>
@@ -11,7 +11,8 @@ final class EncodingStorage {
     private let parent: (storage: EncodingStorage, start: Int)?
     /// The number of arrays and objects around the text.
     let baseNesting: Int
-    /// The texts that belong into this one, by the place of the array, object or empty object that they continue or replace.
+    /// The texts that belong into this one, by the place of the array, object or empty object that they continue or
+    /// replace.
     var late: [Int: LateText] = [:]
     /// The members of objects in which a nested container was asked for again, by the place of the object.
     var indexes: [Int: MemberIndex] = [:]
@@ -78,8 +79,8 @@ final class EncodingStorage {
         unsafe state.deallocate()
     }
 
-    /// The path to the value of this text. Empty for the main text. Found when it is asked for, which takes time in proportion to
-    /// the text.
+    /// The path to the value of this text. Empty for the main text. Found when it is asked for, which takes time in
+    /// proportion to the text.
     var basePath: [any CodingKey] { parent.map { $0.storage.path(to: $0.start) } ?? [] }
 
     var writer: JSONTextWriter { unsafe JSONTextWriter(state: unsafe state) }
@@ -122,7 +123,8 @@ final class EncodingStorage {
 
     /// Makes a main text and everything late in it unusable for what has escaped, and empties it.
     ///
-    /// Returns whether no container that escaped refers to the text without owning it. The caller knows about those that own it.
+    /// Returns whether no container that escaped refers to the text without owning it. The caller knows about those
+    /// that own it.
     func end() -> Bool {
         let context = unsafe state.pointee.context
         // Before the late texts are released, in which some of them are.
@@ -200,8 +202,8 @@ final class EncodingStorage {
     }
 }
 
-/// A text that continues an array or an object that was closed already, or replaces an empty object that stands for a value that
-/// had not come yet.
+/// A text that continues an array or an object that was closed already, or replaces an empty object that stands for a
+/// value that had not come yet.
 struct LateText {
     let storage: EncodingStorage
     let replaces: Bool

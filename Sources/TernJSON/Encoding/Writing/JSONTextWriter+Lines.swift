@@ -12,7 +12,7 @@ extension JSONTextWriter {
     ///
     /// - Parameters:
     ///   - name: The name with its quotes, readable up to 16 bytes beyond its end.
-    ///   - hasComma: A Boolean value that indicates whether there is a member before.
+    ///   - hasComma: Whether there is a member before.
     @inline(__always)
     func appendLine(of name: UnsafePointer<UInt8>, count nameCount: Int, hasComma: Bool) {
         let lineCount = 2 &* nesting &+ 1

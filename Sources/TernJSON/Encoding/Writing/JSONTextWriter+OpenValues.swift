@@ -1,5 +1,5 @@
-/// Values are opened and closed in order. When something is written to a value around the innermost one, those within it are
-/// closed first.
+/// Values are opened and closed in order. When something is written to a value around the innermost one, those within
+/// it are closed first.
 extension JSONTextWriter {
     /// The number of open values.
     @inline(__always) var depth: Int { unsafe state.pointee.depth }
@@ -85,7 +85,8 @@ extension JSONTextWriter {
             Optional<Int>.none as Any, EncodingError.Context(codingPath: [], debugDescription: text))
     }
 
-    /// Closes the innermost values until `depth` are left. A value of which nothing was written becomes an empty object.
+    /// Closes the innermost values until `depth` are left. A value of which nothing was written becomes an empty
+    /// object.
     @inline(__always)
     func close(to depth: Int) {
         while self.depth > depth { closeLast() }
@@ -125,7 +126,8 @@ extension JSONTextWriter {
         unsafe depth > index && openValue(index).pointee.id == id
     }
 
-    /// Removes the last member or element of an array or object, whose value threw an error, as if it had not been written.
+    /// Removes the last member or element of an array or object, whose value threw an error, as if it had not been
+    /// written.
     @inline(never)
     func removeLast(of index: Int, id: Int) {
         guard isOpen(index, id: id) else { return }
@@ -190,12 +192,13 @@ struct ContainerPlace {
     /// A place where nothing can be written, because the container could not be made. Writing throws.
     static func nowhere(_ writer: JSONTextWriter) -> ContainerPlace { ContainerPlace(writer, index: .max - 1, id: -1) }
 
-    /// A Boolean value that indicates whether the container is the innermost value, so that something can be appended.
+    /// Whether the container is the innermost value, so that something can be appended.
     @inline(__always) var isInnermost: Bool {
         unsafe writer.depth == index &+ 1 && writer.openValue(index).pointee.id == id
     }
 
-    /// Makes the container the innermost value: closes those within it, or goes on in a text of its own if it is closed.
+    /// Makes the container the innermost value: closes those within it, or goes on in a text of its own if it is
+    /// closed.
     ///
     /// - Throws: The encoding's failure, and `EncodingError` if there is no container at this place any more.
     @inline(__always)

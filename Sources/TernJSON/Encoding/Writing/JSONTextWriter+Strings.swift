@@ -75,7 +75,8 @@ extension JSONTextWriter {
 
     /// Returns a word whose high bits mark the bytes to escape. Above the lowest mark there can be wrong ones.
     ///
-    /// A quote is a control character when the bit of 2 is changed, and no other character is. Bytes above 0x7F have no marks.
+    /// A quote is a control character when the bit of 2 is changed, and no other character is. Bytes above 0x7F have no
+    /// marks.
     @inline(__always)
     private static func escapes(in word: UInt64, slashes: UInt64) -> UInt64 {
         let ones = UInt64(0x0101_0101_0101_0101)

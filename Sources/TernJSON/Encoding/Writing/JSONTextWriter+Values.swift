@@ -134,8 +134,9 @@ extension JSONTextWriter {
         let context = unsafe state.pointee.context
         let calls = unsafe context.pointee.calls
         if calls >= EncodingContext.uncheckedCalls {
-            // Stacks grow down. Another thread, to which an encoder has escaped, is anywhere: there only the number counts. With the
-            // address sanitizer, variables can also be anywhere, so that calls that are not deep are not checked.
+            // Stacks grow down. Another thread, to which an encoder has escaped, is anywhere: there only the number
+            // counts. With the address sanitizer, variables can also be anywhere, so that calls that are not deep are
+            // not checked.
             let stack = unsafe context.pointee.stackStart &- Self.stackPlace()
             let usesTooMuch = stack > EncodingContext.maximumStack && stack < 64 * EncodingContext.maximumStack
             if usesTooMuch || calls >= EncodingContext.maximumCalls { throw Self.tooDeep }
@@ -179,7 +180,7 @@ extension JSONTextWriter {
         try checkFailure()
     }
 
-    /// A Boolean value that indicates whether the text has to be put together: for late values and duplicate names.
+    /// Whether the text has to be put together: for late values and duplicate names.
     ///
     /// Sorting finds the duplicates, too.
     var needsArrangement: Bool {
@@ -187,7 +188,7 @@ extension JSONTextWriter {
             || state.pointee.context.pointee.mayHaveDuplicates && !state.pointee.sortsNames
     }
 
-    /// A Boolean value that indicates whether there are objects whose names are not in order.
+    /// Whether there are objects whose names are not in order.
     var needsSorting: Bool { unsafe state.pointee.context.pointee.notes.count > 0 }
 
     /// Notes that an object may have a name twice.

@@ -53,7 +53,8 @@ struct DiskIndexTests {
     }
 
     @Test func allThatTheCacheWritesIsValid() {
-        // An empty value in the index and in a file, and a file with the longest trailer on a file system that compresses it.
+        // An empty value in the index and in a file, and a file with the longest trailer on a file system that
+        // compresses it.
         for (size, trailer) in [(0, 0), (0, 72), (1 << 40, DiskTrailer.maximumCount)] {
             let location = DiskIndex.Location(id: 1, size: size, trailer: trailer, allocated: 0, expires: .min)
             #expect(location.problem == nil)

@@ -12,8 +12,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// One random history of a pipeline, from its seed: loads begin, change their rank, are cancelled, succeed and fail, while
-/// time passes, views scroll and memory is emptied.
+/// One random history of a pipeline, from its seed: loads begin, change their rank, are cancelled, succeed and fail,
+/// while time passes, views scroll and memory is emptied.
 final class InterleavingRun {
     private var random: SplitMix
     private let clock = ManualClock()

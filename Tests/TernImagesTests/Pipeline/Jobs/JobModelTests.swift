@@ -118,7 +118,8 @@ private final class JobModelRun {
         var priority: LoadPriority
     }
 
-    /// The number of sources, and of fetches at a time: a load waits in the queue only while a cancelled one has a slot.
+    /// The number of sources, and of fetches at a time: a load waits in the queue only while a cancelled one has a
+    /// slot.
     private static let sourceCount = 5
     private let server = HeldServer()
     private let kit: PipelineKit
@@ -245,8 +246,8 @@ private final class JobModelRun {
         return state
     }
 
-    /// Waits until the pipeline has the loads of the model. The time limit applies only to failures: the machine may delay any
-    /// thread for seconds.
+    /// Waits until the pipeline has the loads of the model. The time limit applies only to failures: the machine may
+    /// delay any thread for seconds.
     private func settle() async throws {
         let (expected, clock) = (expected, ContinuousClock())
         var state = LoadsState()

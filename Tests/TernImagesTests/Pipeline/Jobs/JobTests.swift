@@ -210,7 +210,8 @@ import Foundation
 }
 
 extension ImagePipeline {
-    /// Begins tasks and cancels the first one before the pipeline handles a message: the actor is busy until this returns.
+    /// Begins tasks and cancels the first one before the pipeline handles a message: the actor is busy until this
+    /// returns.
     func cancelFirst(of count: Int, _ request: ImageRequest) -> [ImageTask] {
         let tasks = (0..<count).map { _ in task(for: request) }
         tasks[0].cancel()
@@ -237,7 +238,8 @@ extension ImagePipeline {
         return image ?? dataJobs.values.first(where: isNext)?.key.source
     }
 
-    /// Returns true once the running loads are released after the closure was called. The time limit of the test ends it.
+    /// Returns true once the running loads are released after the closure was called. The time limit of the test ends
+    /// it.
     func releasesJobs(after end: @Sendable () -> Void) async -> Bool {
         let jobs = weakJobs()
         guard jobs.count == 3 else { return false }

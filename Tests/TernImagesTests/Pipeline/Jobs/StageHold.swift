@@ -26,7 +26,7 @@ enum HeldStage: CaseIterable, Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether another load has the only slot.
+    /// Whether another load has the only slot.
     var isQueue: Bool { self == .fetchQueue || self == .decodeQueue || self == .processQueue }
 }
 
