@@ -156,6 +156,7 @@ lint:
 	scripts/checks/language
 	scripts/checks/labels
 	scripts/checks/architecture
+	scripts/checks/arrows
 	scripts/checks/layout
 	scripts/checks/public-api
 

@@ -296,7 +296,9 @@ final class HTTP1Carrier: ExchangeCarrier {
         context.cancel(livenessTimer)
         if liveness.rested() { Socket.probe(stream.descriptor, .seldom) }
         connection.close()
-        let upgraded = unsafe UpgradedConnection(over: stream, received: Array(rest), context: context, carrier: self)
+        let upgraded = unsafe UpgradedConnection(
+            over: stream, received: Array(rest), context: context
+        ) { [self] in upgradedConnectionClosed() }
         self.upgraded = upgraded
         exchange.handler.didUpgrade(upgraded)
         // The handler can have closed the connection.

@@ -93,69 +93,6 @@ extension ExchangeHandler {
     package func requestTrailers() -> [UInt8] { [] }
 }
 
-/// Bytes of a request's body in a file.
-package struct BodyFile {
-    package let descriptor: Int32
-    package let offset: Int64
-    package let count: Int
-    /// Keeps the descriptor open.
-    private let owner: AnyObject
-
-    package init(_ descriptor: Int32, at offset: Int64, count: Int, owner: AnyObject) {
-        self.descriptor = descriptor
-        self.offset = offset
-        self.count = count
-        self.owner = owner
-    }
-}
-
-/// The result of reading the body of a request.
-package enum BodyRead: Sendable, Equatable {
-    /// The number of bytes that were copied, at least 1.
-    case bytes(Int)
-    /// No bytes yet. The exchange continues after `HTTPExchange.bodyIsReady()`.
-    case wait
-    case end
-    /// The body failed. The sender knows the reason.
-    case failed
-}
-
-/// The connection that carries an exchange. A class, so that each exchange has one reference to it.
-package final class ConnectionInfo: Sendable {
-    /// The steps by which a connection was opened.
-    package struct Opening: Sendable {
-        /// The time in nanoseconds at which the connection's own steps ended; 0 for a step that did not happen.
-        package var nameLookupEnd: UInt64 = 0
-        package var connectEnd: UInt64 = 0
-        package var tlsEnd: UInt64 = 0
-        /// The numeric address of the peer; nil for a Unix socket.
-        package var remoteAddress: String?
-        package var remotePort: UInt16 = 0
-        /// The reason why a policy that only reports would have refused the server. Reported with the first exchange.
-        package var pinReport: String?
-
-        package init() {}
-    }
-
-    package let opening: Opening
-    package let version: WireVersion
-    /// Whether the connection carried an exchange before.
-    package let isReused: Bool
-
-    package init(_ opening: Opening, version: WireVersion, isReused: Bool = false) {
-        self.opening = opening
-        self.version = version
-        self.isReused = isReused
-    }
-
-    /// Returns the same connection for the exchanges after the first.
-    func reused() -> ConnectionInfo {
-        var opening = opening
-        opening.pinReport = nil
-        return ConnectionInfo(opening, version: version, isReused: true)
-    }
-}
-
 /// One request, and the state of its exchange. Confined to the loop's thread.
 package final class HTTPExchange {
     /// The number of the exchange in its pool.

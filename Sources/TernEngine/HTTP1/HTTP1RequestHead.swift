@@ -52,7 +52,7 @@ extension HTTP1RequestHead {
             Self.append(" HTTP/1.1\r\n", to: &buffer)
         } else {
             Self.append(" HTTP/1.1\r\nHost: ", to: &buffer)
-            let isHost = Self.append(authority, to: &buffer) { Self.isAuthority($0) }
+            let isHost = Self.append(authority, to: &buffer) { HTTPBytes.isAuthority($0) }
             isValid = isHost && isValid
             Self.append("\r\n", to: &buffer)
         }
@@ -79,7 +79,7 @@ extension HTTP1RequestHead {
         guard framing == .none, upgrade == nil else { return nil }
         return unsafe Self.writeUsual(
             method: method, target: target, from: targetStart, authority: authority,
-            isSendable: Self.isAuthority(authority), fields, into: memory)
+            isSendable: HTTPBytes.isAuthority(authority), fields, into: memory)
     }
 
     /// Does the same with the parts of a request that has no body and asks for no other protocol, which the caller
@@ -186,18 +186,6 @@ extension HTTP1RequestHead {
             Self.append("\r\n", to: &buffer)
         case .chunked:
             Self.append("Transfer-Encoding: chunked\r\n", to: &buffer)
-        }
-    }
-
-    /// Returns whether a head can contain an authority.
-    static func isAuthority(_ text: String) -> Bool { !text.isEmpty && text.utf8.allSatisfy { isAuthority($0) } }
-
-    private static func isAuthority(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0...0x20, 0x7F..., UInt8(ascii: ","), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"),
-            UInt8(ascii: "@"), UInt8(ascii: "\\"):
-            false
-        default: true
         }
     }
 

@@ -46,7 +46,7 @@ package final class Destination {
         self.host = host
         self.port = port
         self.authority = authority
-        hasSendableAuthority = HTTP1RequestHead.isAuthority(authority)
+        hasSendableAuthority = HTTPBytes.isAuthority(authority)
         self.trust = trust
         self.proxy = proxy
         self.proxyTrust = proxyTrust

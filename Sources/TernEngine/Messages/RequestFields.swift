@@ -172,12 +172,3 @@
         }
     }
 }
-
-/// The body of a request, as far as its framing is concerned.
-package enum RequestBody: Sendable, Equatable {
-    case none
-    /// A body of this number of bytes.
-    case length(Int64)
-    /// A body of unknown length.
-    case stream
-}

@@ -24,6 +24,18 @@ enum HTTPBytes {
     @inline(__always)
     static func isText(_ byte: UInt8) -> Bool { (byte >= 0x20 && byte != 0x7F) || byte == 0x09 }
 
+    /// Returns whether a head can contain an authority.
+    static func isAuthority(_ text: String) -> Bool { !text.isEmpty && text.utf8.allSatisfy { isAuthority($0) } }
+
+    static func isAuthority(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0...0x20, 0x7F..., UInt8(ascii: ","), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"),
+            UInt8(ascii: "@"), UInt8(ascii: "\\"):
+            false
+        default: true
+        }
+    }
+
     /// Returns the value 0–15 of a hexadecimal digit; nil for another byte.
     @inline(__always)
     static func hexValue(_ byte: UInt8) -> Int64? {

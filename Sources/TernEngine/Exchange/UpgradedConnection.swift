@@ -47,8 +47,8 @@ package final class UpgradedConnection {
 
     let stream: ByteStream
     private let context: LoopContext
-    /// The carrier that stands for the connection in its pool; nil once it is closed.
-    private var carrier: HTTP1Carrier?
+    /// Tells the pool that the connection is closed; nil once it is.
+    private var onClose: (() -> Void)?
     /// Bytes that arrived together with the response, and were not delivered yet.
     private var received: [UInt8]
     /// Bytes that the socket has not taken yet.
@@ -69,17 +69,17 @@ package final class UpgradedConnection {
         }
     }
 
-    init(over stream: ByteStream, received: [UInt8], context: LoopContext, carrier: HTTP1Carrier) {
+    init(over stream: ByteStream, received: [UInt8], context: LoopContext, onClose: @escaping () -> Void) {
         self.stream = stream
         self.received = received
         self.context = context
-        self.carrier = carrier
+        self.onClose = onClose
         stream.setHandler(self)
         updateEvents()
     }
 
     /// Whether the connection is not closed.
-    package var isOpen: Bool { carrier != nil }
+    package var isOpen: Bool { onClose != nil }
 
     /// Whether the socket has taken all bytes so far, and more can be written.
     package var isTakingBytes: Bool {
@@ -129,10 +129,10 @@ package final class UpgradedConnection {
 
     /// Closes the connection now, without a call to the handler. Bytes that the socket has not taken are lost.
     package func close() {
-        guard let carrier else { return }
-        self.carrier = nil
+        guard let onClose else { return }
+        self.onClose = nil
         stream.close()
-        carrier.upgradedConnectionClosed()
+        onClose()
     }
 
     /// Sends the waiting bytes, and the end if it follows. Returns whether the socket took all of them.
@@ -257,7 +257,7 @@ package final class UpgradedConnection {
     /// Handles the end of the pool, which closes its connections.
     func poolClosed() {
         guard isOpen else { return }
-        carrier = nil
+        onClose = nil
         stream.close()
         handler?.didClose(EngineError(.cancelled, "the connections of the session were closed"))
     }
