@@ -231,6 +231,97 @@ struct EncodingMistakeTests {
             } == #"{"b":2}"#)
     }
 
+    /// Values that fail at every point: before a byte of them is written, and after.
+    private var failures: [(name: String, write: (inout any UnkeyedEncodingContainer) throws -> Void)] {
+        let closures: [(String, Closure)] = [
+            ("nothing", Closure { _ in throw Failing() }),
+            (
+                "empty object",
+                Closure { encoder in
+                    _ = encoder.container(keyedBy: ShortKey.self)
+                    throw Failing()
+                }
+            ),
+            ("object", throwing()),
+            (
+                "array",
+                Closure { encoder in
+                    var list = encoder.unkeyedContainer()
+                    try list.encode(1)
+                    throw Failing()
+                }
+            ),
+            (
+                "string",
+                Closure { encoder in
+                    var single = encoder.singleValueContainer()
+                    try single.encode("x")
+                    throw Failing()
+                }
+            ),
+            (
+                "deep",
+                Closure { encoder in
+                    var object = encoder.container(keyedBy: ShortKey.self)
+                    var list = object.nestedUnkeyedContainer(forKey: .a)
+                    try list.encode(Double.nan)
+                }
+            ),
+        ]
+        return [
+            ("double", { try $0.encode(Double.nan) }), ("float", { try $0.encode(-Float.infinity) }),
+            ("doubles", { try $0.encode([Double.nan]) }), ("later double", { try $0.encode([1, Double.nan]) }),
+            ("dictionary", { try $0.encode(["k": Double.nan]) }),
+            ("contents", { try $0.encode(contentsOf: [Double.nan]) }),
+        ] + closures.map { name, value in (name, { try $0.encode(value) }) }
+    }
+
+    /// A type that goes on after an element threw an error encodes the others.
+    @Test func elementsThatFailLeaveNothing() throws {
+        for format: TernJSONEncoder.OutputFormatting in [[], .sortedKeys, .prettyPrinted, [.prettyPrinted, .sortedKeys]] {
+            var encoder = TernJSONEncoder()
+            encoder.outputFormatting = format
+            for failure in failures {
+                // Each bit is an element: 1 for one that fails.
+                for fails in 0..<16 {
+                    func fill(_ list: inout any UnkeyedEncodingContainer) throws {
+                        for place in 0..<4 {
+                            if fails >> place & 1 == 0 {
+                                try list.encode(place)
+                            } else {
+                                #expect(throws: (any Error).self) { try failure.write(&list) }
+                            }
+                        }
+                    }
+                    let expected = (0..<4).filter { fails >> $0 & 1 == 0 }
+                    func check(_ value: some Encodable, like other: some Encodable) throws {
+                        let text = String(decoding: try encoder.encode(value), as: UTF8.self)
+                        #expect(text == String(decoding: try encoder.encode(other), as: UTF8.self), "\(failure.name)")
+                    }
+                    let array = Closure { encoder in
+                        var list = encoder.unkeyedContainer()
+                        try fill(&list)
+                        #expect(list.count == expected.count)
+                    }
+                    try check(array, like: expected)
+                    try check([array, array], like: [expected, expected])
+                    let object = Closure { encoder in
+                        var object = encoder.container(keyedBy: ShortKey.self)
+                        var list = object.nestedUnkeyedContainer(forKey: .b)
+                        try fill(&list)
+                        try object.encode(1, forKey: .a)
+                    }
+                    let like = Closure { encoder in
+                        var object = encoder.container(keyedBy: ShortKey.self)
+                        try object.encode(expected, forKey: .b)
+                        try object.encode(1, forKey: .a)
+                    }
+                    try check(object, like: like)
+                }
+            }
+        }
+    }
+
     @Test func anEscapedEncoderIsHarmless() throws {
         final class Store {
             var encoders: [any Encoder] = []
