@@ -59,7 +59,7 @@ extension Array: ArrayDecoding where Element: Decodable {
             if case .plain = core.kind(of: Element.self) {
                 let owner = core.owner
                 while place < token.end {
-                    try core.countValue()
+                    try core.countCall()
                     unsafe (base + count).initialize(to: try Element(from: ValueDecoder(owner: owner, index: place)))
                     count &+= 1
                     place = core.skip(place)

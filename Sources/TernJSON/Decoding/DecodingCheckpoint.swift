@@ -1,4 +1,5 @@
-/// The points at which a decoding that takes long can end: every 64 KiB of text, and every some thousand values.
+/// The points at which a decoding that takes long can end: every 64 KiB of text, every 4,096
+/// values that the decoder knows, and every 16 of other types.
 package enum DecodingCheckpoint {
     /// Called at each point, beside the check whether the current task is cancelled; nil for nothing. An error ends the
     /// decoding.

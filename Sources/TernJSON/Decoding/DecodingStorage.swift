@@ -42,6 +42,9 @@ struct DecodingStorage {
     var owner: Unmanaged<DecodingOwner>?
 
     static var checkInterval: Int { 4_096 }
+    /// The number of values that a call of foreign code counts as: a cancelled task, and one without time, ends after 16 of
+    /// them.
+    static var weightOfCall: Int { 256 }
     static var typeCount: Int { 64 }
     static var keyTypePlaceCount: Int { 64 }
     static var stampCount: Int { 1_024 }
@@ -123,6 +126,10 @@ struct DecodingCore {
     /// Counts a value, and looks from time to time whether the current task is cancelled.
     @inline(__always)
     func countValue() throws { try countValues(1) }
+
+    /// Counts a call of code that can take any time, such as `init(from:)` of a type that is not known here.
+    @inline(__always)
+    func countCall() throws { try countValues(DecodingStorage.weightOfCall) }
 
     @inline(__always)
     func countValues(_ count: Int) throws {

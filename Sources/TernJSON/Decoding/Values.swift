@@ -36,7 +36,7 @@ extension DecodingCore {
     }
 
     private func otherValue<Value: Decodable>(_ type: Value.Type, at index: Int) throws -> Value {
-        try countValue()
+        try countCall()
         switch kind(of: type) {
         case .plain: return try Value(from: ValueDecoder(owner: owner, index: index))
         case .array(let array): return try array.value(at: index, of: self)

@@ -220,6 +220,57 @@ struct DecodingLifetimeTests {
         await endsEarly(OptionalMembers.self, object.replacing(":1", with: ":null"))
     }
 
+    /// Calls of `init(from:)`, in the order of their time.
+    private final class Calls: Sendable {
+        @TaskLocal static var current: Calls?
+        let count = Atomic(0)
+    }
+
+    /// A type whose `init(from:)` can take any time. The 20th ends its task.
+    private struct Slow: Decodable {
+        init(from decoder: any Decoder) throws {
+            if Calls.current?.count.add(1, ordering: .relaxed).newValue == 20 {
+                unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+            }
+            _ = try decoder.singleValueContainer().decodeNil()
+        }
+    }
+
+    @Test("few calls of types follow a cancellation, however short the text is")
+    func cancellationAmongCalls() async throws {
+        struct List: Decodable {
+            init(from decoder: any Decoder) throws {
+                var list = try decoder.unkeyedContainer()
+                while !list.isAtEnd { _ = try list.decode(Slow.self) }
+            }
+        }
+        struct Object: Decodable {
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: DecodingKeyTests.AnyKey.self)
+                for key in container.allKeys { _ = try container.decode(Slow.self, forKey: key) }
+            }
+        }
+        struct Holder: Decodable { let slow: Slow? }
+        let list = "[" + String(repeating: "1,", count: 999) + "1]"
+        let object = "{" + (0..<1_000).map { "\"\($0)\":1" }.joined(separator: ",") + "}"
+        let holders = "[" + String(repeating: "{\"slow\":1},", count: 999) + "{}]"
+        func calls<Value: Decodable>(_ type: Value.Type, _ text: String) async -> Int {
+            await Task { [decoder] in
+                let calls = Calls()
+                #expect(throws: CancellationError.self) {
+                    try Calls.$current.withValue(calls) { _ = try decoder.decode(type, from: text) }
+                }
+                return calls.count.load(ordering: .relaxed)
+            }.value
+        }
+        #expect((20...40).contains(await calls([Slow].self, list)))
+        #expect((20...40).contains(await calls([Slow?].self, list)))
+        #expect((20...40).contains(await calls(List.self, list)))
+        #expect((20...40).contains(await calls([String: Slow].self, object)))
+        #expect((20...40).contains(await calls(Object.self, object)))
+        #expect((20...40).contains(await calls([Holder].self, holders)))
+    }
+
     /// Decodes in a task that is cancelled before.
     private func endsEarly<Value: Decodable & Sendable>(
         _ type: Value.Type, _ text: String, sourceLocation: SourceLocation = #_sourceLocation

@@ -53,6 +53,49 @@ struct EncodingTaskTests {
         #expect((try? await short.value) == 3)
     }
 
+    /// Each call of `encode(to:)` can take any time: few of them follow a cancellation, however short the text is.
+    @Test func aCancelledTaskCallsFewTypes() async throws {
+        final class Calls { var count = 0 }
+        struct Slow: Encodable {
+            let calls: Calls
+            func encode(to encoder: any Encoder) throws {
+                calls.count += 1
+                if calls.count == 20 { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+                var container = encoder.singleValueContainer()
+                try container.encode(1)
+            }
+        }
+        let bodies: [@Sendable ([Slow], any Encoder) throws -> Void] = [
+            { try $0.encode(to: $1) },
+            { values, encoder in
+                var list = encoder.unkeyedContainer()
+                for value in values { try list.encode(value) }
+            },
+            { values, encoder in
+                var list = encoder.unkeyedContainer()
+                for value in values { try? list.encode(value) }  // The failure stays.
+            },
+            { values, encoder in
+                var object = encoder.container(keyedBy: AnyKey.self)
+                for (index, value) in values.enumerated() { try object.encode(value, forKey: AnyKey(stringLiteral: "\(index)")) }
+            },
+            { values, encoder in
+                try Dictionary(uniqueKeysWithValues: values.enumerated().map { ("\($0)", $1) }).encode(to: encoder)
+            },
+        ]
+        for body in bodies {
+            let task = Task {
+                let calls = Calls()
+                let values = Array(repeating: Slow(calls: calls), count: 1_000)
+                #expect(throws: CancellationError.self) {
+                    try TernJSONEncoder().encode(Closure { try body(values, $0) })
+                }
+                return calls.count
+            }
+            #expect((20...40).contains(await task.value))
+        }
+    }
+
     @Test func manyTasksUseOneEncoder() async throws {
         let encoder = TernJSONEncoder()
         let expected = try encoder.encode([Primitives()])

@@ -107,6 +107,8 @@ struct EncodingContext {
     var usesKeyTables = true
     /// The number of `encode(to:)` that are running.
     var calls = 0
+    /// Counts down to the next look at the task's cancellation.
+    var callsUntilCheck = Self.callsBetweenChecks
     /// The place on the stack where the encoding began.
     var stackStart = 0
     /// The error with which the encoding ends, because the place where it occurred could not throw.
@@ -126,6 +128,8 @@ struct EncodingContext {
     var keyTables = KeyTableCache()
     var sorter = NameSorter()
 
+    /// The number of calls of `encode(to:)` after which the task is asked for cancellation.
+    static let callsBetweenChecks = 16
     /// The largest number of calls of `encode(to:)` within each other.
     static let maximumCalls = 512
     /// The number of calls for which the stack always suffices.

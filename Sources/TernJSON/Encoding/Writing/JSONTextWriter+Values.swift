@@ -132,6 +132,8 @@ extension JSONTextWriter {
     @inline(__always)
     func withinCall(_ body: () throws -> Void) throws {
         let context = unsafe state.pointee.context
+        unsafe context.pointee.callsUntilCheck &-= 1
+        if unsafe context.pointee.callsUntilCheck < 0 { try checkCancellation() }
         let calls = unsafe context.pointee.calls
         if calls >= EncodingContext.uncheckedCalls {
             // Stacks grow down. Another thread, to which an encoder has escaped, is anywhere: there only the number
@@ -146,6 +148,15 @@ extension JSONTextWriter {
         try body()
     }
 
+    /// Ends the encoding if the current task is cancelled. Each call can take any time.
+    @inline(never)
+    private func checkCancellation() throws {
+        if Task.isCancelled { fail(CancellationError()) }
+        // After a failure, the count stays, and each further call throws it.
+        try checkFailure()
+        unsafe state.pointee.context.pointee.callsUntilCheck = EncodingContext.callsBetweenChecks
+    }
+
     /// Returns a place on the stack of the caller.
     @inline(__always)
     private static func stackPlace() -> Int {
@@ -158,6 +169,7 @@ extension JSONTextWriter {
     /// - Throws: `EncodingError` if the value encodes nothing.
     func writeTopLevel<Value: Encodable>(_ value: Value) throws {
         unsafe state.pointee.context.pointee.stackStart = Self.stackPlace()
+        unsafe state.pointee.context.pointee.callsUntilCheck = EncodingContext.callsBetweenChecks
         let kind = kind(of: Value.self)
         guard kind.isPlain else { return try write(value, as: kind) }
         let index = open()
