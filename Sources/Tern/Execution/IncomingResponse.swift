@@ -364,7 +364,8 @@ package struct IncomingResponse: Sendable {
         }
         let end = outcome == nil ? await discard() : outcome
         return NetworkError(
-            refusal, request: request.request, response: head, body: Data(start), metrics: end?.metrics)
+            refusal, request: request.request, response: head, body: Data(start), metrics: end?.metrics
+        ).carrying(request.registry.configuration.json)
     }
 
     /// Ends a response that another request follows, and returns its outcome. The rest of a small body is read, so that

@@ -1,6 +1,7 @@
 #if os(Linux) && !TERN_URLSESSION
 import Synchronization
 import Tern
+import TernStreaming
 import TernTesting
 import Testing
 
@@ -153,6 +154,54 @@ struct ErrorTests {
             #expect(error.status == 422 && error.body.count > 100_000)
             let problem = try error.decode(as: Problem.self)
             #expect(problem.title == "wrong" && problem.details == details)
+        }
+    }
+
+    /// An interceptor that decodes the error before the caller has it.
+    private struct Decoding: Interceptor {
+        func intercept(_ request: Request, next: Next) async throws -> Reply {
+            do {
+                return try await next(request)
+            } catch let error as NetworkError {
+                #expect(try error.decode(as: Refusal.self) == Refusal(errorCode: 7))
+                throw error
+            }
+        }
+    }
+
+    private struct Refusal: Decodable, Equatable { let errorCode: Int }
+
+    @Test(arguments: [
+        "value", "data", "response", "task", "post", "upload", "download", "stream", "decoding", "interceptor", "retry",
+        "events",
+    ])
+    func errorsDecodeWithTheCodersOfTheSession(form: String) async throws {
+        let configuration = Session.Configuration.test {
+            $0.json.decoder.keyDecodingStrategy = .convertFromSnakeCase
+            if form == "interceptor" { $0.interceptors = [Decoding()] }
+            var policy = RetryPolicy()
+            policy.firstDelay = .zero
+            if form == "retry" { $0.interceptors = [RetryInterceptor(policy)] }
+        }
+        try await withServer(configuration: configuration) { exchange in
+            let status = form == "decoding" ? 200 : form == "retry" ? 503 : 400
+            try exchange.respond(
+                status: status, headers: [("Content-Type", "application/json")], body: Array(#"{"error_code":7}"#.utf8))
+        } test: { _, client in
+            let error = try await failure {
+                switch form {
+                case "value", "interceptor", "retry", "decoding": _ = try await client.get("", as: [Int].self)
+                case "response": _ = try await client.response(for: client.request(.get, ""))
+                case "task": _ = try await client.task(.get, "").value
+                case "post": _ = try await client.post("", body: .json([1]), as: [Int].self)
+                case "download": _ = try await client.download("", destination: nil).value
+                case "upload": _ = try await client.task(.put, "", body: .data(Data([1]))).value
+                case "stream": _ = try await client.stream("").response
+                case "events": for try await _ in client.events("") {}
+                default: _ = try await client.get("")
+                }
+            }
+            #expect(try error.decode(as: Refusal.self) == Refusal(errorCode: 7))
         }
     }
 
