@@ -381,25 +381,29 @@ struct RequestExecution: Sendable {
         body: PreparedBody?, onHead: (@Sendable (ResponseHead) -> Void)?
     ) async throws(NetworkError) -> IncomingResponse {
         var (transfer, pump, earlyHead, outcome) = (first.transfer, first.pump, first.head, first.outcome)
-        var (attempt, wire) = (1, wireRequest)
+        var (attempt, refusals, wire) = (1, 0, wireRequest)
         while outcome?.hasFailed == true, let failure = outcome?.failure,
             request.canBeSentAgain(after: failure, attempt: attempt)
         {
             pump?.stop()
             attempt += 1
+            if failure.wasNotProcessed { refusals += 1 }
             // All attempts together have the total time limit.
             let spent = Duration.nanoseconds(Int64(clamping: outcome?.metrics.activeTime ?? 0))
             wire = wire.limitingTotalTime(spent: wire.timeSpent + spent)
             // The pool knows the connections whose servers take no more, and the limits of the others.
             (transfer, pump) = try start(
-                wire, body: body, onNewConnection: failure.isDeadPooledConnection, onHead: onHead)
+                wire, body: body, onNewConnection: failure.isDeadPooledConnection,
+                after: PreparedRequest.delay(beforeAttempt: attempt), onHead: onHead)
             (earlyHead, outcome) = await response(of: transfer, request)
         }
         if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }
         if let outcome, outcome.hasFailed, let failure = outcome.failure,
             !request.ignoresBodyFailure(failure, of: outcome.head)
         {
-            throw request.error(failure, outcome)
+            let error = request.error(failure, outcome)
+            if refusals == 0 || failure.wasNotProcessed || failure.kind == .cancelled { throw error }
+            throw error.adding("the server had not processed the request \(refusals) times")
         }
         guard let head = outcome?.head ?? earlyHead else {
             throw request.error(.noHead, outcome ?? TransferOutcome())
@@ -433,11 +437,12 @@ struct RequestExecution: Sendable {
 
     /// Starts an attempt. The pump feeds a body that is produced piece by piece.
     private func start(
-        _ request: PreparedRequest, body: PreparedBody?, onNewConnection: Bool = false,
+        _ request: PreparedRequest, body: PreparedBody?, onNewConnection: Bool = false, after delay: Duration = .zero,
         onHead: (@Sendable (ResponseHead) -> Void)?
     ) throws(NetworkError) -> (Transfer, BodyPump?) {
-        guard body == nil, onHead == nil, request.isPlainOnWire, !registry.authorizations.hasAny else {
-            return try start(request, withBody: body ?? .none, onNewConnection: onNewConnection, onHead: onHead)
+        guard body == nil, onHead == nil, delay == .zero, request.isPlainOnWire, !registry.authorizations.hasAny else {
+            return try start(
+                request, withBody: body ?? .none, onNewConnection: onNewConnection, after: delay, onHead: onHead)
         }
         return (try Self.startPlain(request, of: record, onNewConnection: onNewConnection), nil)
     }
@@ -459,13 +464,14 @@ struct RequestExecution: Sendable {
     /// Starts an attempt with a body, a handle, or anything else that most requests do not have.
     @inline(never)
     private func start(
-        _ request: PreparedRequest, withBody body: PreparedBody, onNewConnection: Bool,
+        _ request: PreparedRequest, withBody body: PreparedBody, onNewConnection: Bool, after delay: Duration,
         onHead announce: (@Sendable (ResponseHead) -> Void)?
     ) throws(NetworkError) -> (Transfer, BodyPump?) {
         let pipe = body.makePipe()
         let (priority, owner) = record.prepareAttempt()
         var wire = request.makeWireRequest(priority: priority, onNewConnection: onNewConnection)
         body.add(to: &wire, pipe: pipe)
+        if delay > .zero { wire.startDelay = delay }
         if request.answersChallenge || registry.authorizations.hasAny {
             try request.addAuthorization(to: &wire, body)
         }

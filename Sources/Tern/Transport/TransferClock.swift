@@ -13,6 +13,8 @@ struct TransferClock {
     private var totalLimit: UInt64?
     /// When the attempt was handed over, moved on by every pause.
     private var startedAt: UInt64
+    /// When the attempt asks for a connection; nil once it has.
+    private(set) var startsAt: UInt64?
     /// When the attempt began to wait for a connection that becomes free; nil while it does not.
     private var queuedAt: UInt64?
     private var connectStartedAt: UInt64?
@@ -31,6 +33,18 @@ struct TransferClock {
 
     /// Nanoseconds since the attempt was handed over, without pauses.
     func elapsed(_ now: UInt64) -> UInt64 { (pausedAt ?? now) - min(startedAt, pausedAt ?? now) }
+
+    /// The attempt asks for a connection later.
+    mutating func delayStart(by delay: Duration, _ now: UInt64) {
+        startsAt = Self.sum(now, delay.wholeNanoseconds)
+    }
+
+    /// Returns whether the time has come to ask for a connection. True once.
+    mutating func takeStart(_ now: UInt64) -> Bool {
+        guard pausedAt == nil, let startsAt, startsAt <= now else { return false }
+        self.startsAt = nil
+        return true
+    }
 
     /// The attempt begins on the wire: it waits for a connection no longer.
     mutating func connecting(_ now: UInt64) {
@@ -97,9 +111,10 @@ struct TransferClock {
         return nil
     }
 
-    /// The earliest limit that can run out; `.max` while none can.
+    /// The earliest limit that can run out, or the time to ask for a connection; `.max` while there is none.
     var nextDeadline: UInt64 {
-        min(totalDeadline ?? .max, queueDeadline ?? .max, connectDeadline ?? .max, idleDeadline ?? .max)
+        let start = pausedAt == nil ? startsAt ?? .max : .max
+        return min(start, totalDeadline ?? .max, queueDeadline ?? .max, connectDeadline ?? .max, idleDeadline ?? .max)
     }
 
     private var totalDeadline: UInt64? {

@@ -110,6 +110,7 @@ extension WireRequest {
             var chunkLimit: Int?
             var avoidsHTTP2 = false
             var isLive = false
+            var startDelay = Duration.zero
             var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)?
         }
 
@@ -183,6 +184,12 @@ extension WireRequest {
     package var isLive: Bool {
         get { extras?.fields.isLive ?? false }
         set { change { $0.isLive = newValue } }
+    }
+
+    /// The time that the attempt waits before it asks for a connection. Its total time limit and its commands hold meanwhile.
+    package var startDelay: Duration {
+        get { extras?.fields.startDelay ?? .zero }
+        set { change { $0.startDelay = newValue } }
     }
 
     /// Called on the event loop when the request begins to wait for a connection that becomes free, and when that ends.

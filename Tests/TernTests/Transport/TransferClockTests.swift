@@ -28,6 +28,22 @@ struct TransferClockTests {
         #expect(clock.expired(at(15)) == .total)
     }
 
+    @Test func aDelayedStartComesOnceAndNotInAPause() {
+        var clock = clock(total: .seconds(10))
+        clock.delayStart(by: .seconds(2), at(0))
+        #expect(clock.nextDeadline == at(2) && clock.startsAt == at(2))
+        var starts = [clock.takeStart(at(0.9))]
+        clock.paused(at(1))
+        #expect(clock.nextDeadline == .max)
+        starts.append(clock.takeStart(at(3)))
+        clock.resumed(at(4))
+        starts.append(clock.takeStart(at(4)))
+        #expect(clock.startsAt == nil && clock.nextDeadline == at(13))
+        starts.append(clock.takeStart(at(5)))
+        #expect(starts == [false, false, true, false])
+        #expect(clock.expired(at(13)) == .total)
+    }
+
     @Test func connectingHasItsLimitUntilConnected() {
         var clock = clock(connect: .seconds(1), idle: .seconds(9))
         clock.connecting(at(3))

@@ -27,6 +27,8 @@ final class StreamLimitServer: Sendable {
         var afterAnswer: Int?
         /// Announces the end of the first connection after this number of streams, and processes no later ones.
         var streamsOfFirstConnection: Int?
+        /// Refuses every stream until this time has passed since the first request.
+        var refusesFor = Duration.zero
         /// Refuses the first stream before SETTINGS.
         var refusesBeforeSettings = false
     }
@@ -45,6 +47,8 @@ final class StreamLimitServer: Sendable {
         var isListening = true
         var counts = Counts()
         var firstRequest: CheckedContinuation<Void, Never>?
+        /// The time of the first request.
+        var began: ContinuousClock.Instant?
     }
 
     let port: Int
@@ -102,10 +106,13 @@ final class StreamLimitServer: Sendable {
     private func note(_ change: (inout Counts) -> Void) {
         let waiter = state.withLock { state in
             change(&state.counts)
+            if state.counts.requests > 0, state.began == nil { state.began = .now }
             return state.counts.requests > 0 ? state.firstRequest.take() : nil
         }
         waiter?.resume()
     }
+
+    private var isOverloaded: Bool { state.withLock { $0.began.map { $0.duration(to: .now) < rules.refusesFor } ?? false } }
 
     /// A connection, on a thread of its own.
     private final class Connection {
@@ -211,7 +218,7 @@ final class StreamLimitServer: Sendable {
                 lastStream = Int32(2 * allowed - 1)
                 return send(.goAway(last: Int32(2 * allowed - 1), ChaosFrame.noError))
             }
-            guard open.count < limit, !rules.refusesBeforeSettings else {
+            guard open.count < limit, !rules.refusesBeforeSettings, !server.isOverloaded else {
                 server.note { $0.refused += 1 }
                 return send(.reset(frame.stream, ChaosFrame.refusedStream))
             }

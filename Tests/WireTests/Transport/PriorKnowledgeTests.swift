@@ -71,13 +71,5 @@ struct PriorKnowledgeTests {
         #expect(response.status == 204 && response.metrics.transactions == 2)
         #expect(server.log == ["HTTP/2", "HTTP/2"] && server.connections == 2)
     }
-
-    @Test func theTenthRefusalIsTheError() async throws {
-        let server = try TwoVersionServer([Self.refusal])
-        defer { server.stop() }
-        let client = try client(of: server)
-        let error = try await failure { try await client.get("a") }
-        #expect(error.kind == .connectionLost && server.log.count == 10, "\(error)")
-    }
 }
 #endif

@@ -131,6 +131,39 @@ struct StreamLimitTests {
         }
     }
 
+    /// An overloaded server is not asked ten times within the moment for which it refuses.
+    @Test(arguments: [Request.Method.get, .post])
+    func refusedStreamsWaitForAnOverloadedServer(method: Request.Method) async throws {
+        try await withServer(.init(stated: 100, refusesFor: .milliseconds(400))) { server, client in
+            let errors = await burst(client, count: 10, method: method)
+            #expect(errors.isEmpty, "\(errors)")
+            #expect(server.counts.refused >= 10 && server.counts.refused < 90)
+        }
+    }
+
+    @Test func theTotalLimitEndsTheWaitOfARefusedStream() async throws {
+        let timeouts = Timeouts(total: .milliseconds(300))
+        try await withServer(.init(stated: 100, refusesFor: .seconds(600)), timeouts) { server, client in
+            let error = try #require(await burst(client, count: 1).first)
+            #expect(error.kind == .totalTimedOut && error.reason.contains("not processed"), "\(error)")
+        }
+    }
+
+    /// Neither a cancellation nor a pause waits for the next attempt.
+    @Test func aWaitingRefusedStreamIsCancelledAndPaused() async throws {
+        try await withServer(.init(stated: 100, refusesFor: .seconds(600))) { server, client in
+            let task = client.task(.get, "a")
+            await server.firstRequest()
+            task.pause()
+            task.cancel()
+            #expect(try await failure { try await task.value }.kind == .cancelled)
+            let direct = Task { try await client.get("b") }
+            while server.counts.requests < 3 { try await Task.sleep(for: .milliseconds(5)) }
+            direct.cancel()
+            await #expect(throws: NetworkError.self) { try await direct.value }
+        }
+    }
+
     @Test func aRefusalBeforeSettingsViolatesTheProtocol() async throws {
         try await withServer(.init(refusesBeforeSettings: true)) { server, client in
             let errors = await burst(client, count: 2)

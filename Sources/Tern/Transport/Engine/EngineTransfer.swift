@@ -210,7 +210,7 @@ final class EngineTransfer {
         }
         onLane { $0.watch(clock) }
         // The last step, because the transfer can be on another loop afterwards.
-        if !paused, !isSubmitted { submit(to: lane.pool) }
+        if !paused, !isSubmitted, clock.startsAt == nil { submit(to: lane.pool) }
     }
 
     func readerTookAll() {

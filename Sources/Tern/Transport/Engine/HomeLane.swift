@@ -152,6 +152,10 @@ final class HomeLane: LoopClient {
         } catch {
             return lane.end(running, error)
         }
+        if !transfer.request.hasNoExtras, transfer.request.startDelay > .zero {
+            running.clock.delayStart(by: transfer.request.startDelay, context.now)
+            return lane.watch(running.clock)
+        }
         running.submit(to: pool)
     }
 
