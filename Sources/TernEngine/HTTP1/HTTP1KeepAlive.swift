@@ -22,8 +22,12 @@ struct HTTP1KeepAlive: Sendable, Equatable {
         }
     }
 
-    /// Returns the number that digits of any length state, at most `UInt64.max`; nil for anything else.
-    private static func number(_ base: UnsafeRawPointer, _ digits: Range<Int>) -> UInt64? {
+    /// Returns the number that digits of any length state, also between quotation marks, at most `UInt64.max`; nil for
+    /// anything else.
+    private static func number(_ base: UnsafeRawPointer, _ value: Range<Int>) -> UInt64? {
+        func isQuote(_ index: Int) -> Bool { unsafe base.load(fromByteOffset: index, as: UInt8.self) == 0x22 }
+        let isQuoted = value.count > 2 && isQuote(value.lowerBound) && isQuote(value.upperBound - 1)
+        let digits = isQuoted ? value.lowerBound + 1..<value.upperBound - 1 : value
         if digits.isEmpty { return nil }
         var number: UInt64 = 0
         for index in digits {

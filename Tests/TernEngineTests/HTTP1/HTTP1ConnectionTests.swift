@@ -268,6 +268,8 @@ import Testing
             ("", nil, true), ("Keep-Alive: timeout=5", 4_000_000_000, true),
             ("keep-alive:TimeOut = 5 ,x", 4_000_000_000, true),
             ("Keep-Alive: timeout=5\r\nKeep-Alive: timeout=3", 2_000_000_000, true),
+            ("Keep-Alive: timeout=\"5\"", 4_000_000_000, true), ("Keep-Alive: timeout=\"\"", nil, true),
+            ("Keep-Alive: timeout=\"5", nil, true),
             ("Keep-Alive: timeout=1", 0, false), ("Keep-Alive: timeout=0", 0, false),
             ("Keep-Alive: timeout=99999999999999999999999", .max, true), ("Keep-Alive: timeout=-5", nil, true),
             ("Keep-Alive: timeout=, max=", nil, true), ("Keep-Alive: timeout=5s, 300", nil, true),
