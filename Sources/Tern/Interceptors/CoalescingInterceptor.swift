@@ -46,6 +46,9 @@ public final class CoalescingInterceptor: Interceptor {
     ///   besides those of tracing (`traceparent`, `X-Request-ID` and similar). Credentials cannot be ignored.
     public init(ignoring ignoredHeaders: [String] = []) { self.ignoredHeaders = ignoredHeaders }
 
+    /// Returns false.
+    public var changesRequests: Bool { false }
+
     /// Sends the request, or waits for the response to one that is already running.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         guard let key = key(of: request, next.prepared) else { return try await next(request) }

@@ -30,6 +30,19 @@ public protocol Interceptor: Sendable {
     /// Returns the reply to a request, usually that of `next`. `next` can be called any number of times, one call after
     /// the other.
     @concurrent func intercept(_ request: Request, next: Next) async throws -> Reply
+
+    /// A Boolean value that indicates whether the interceptor can send a request that differs from the one that it
+    /// receives. true by default.
+    ///
+    /// Such an interceptor can decide for which user a request is sent, for example by a token. So the responses in a
+    /// cache belong to its session alone (`Session.Configuration.partition`). Return false if it only waits, sends a
+    /// request again, or reports: as `RetryInterceptor` and all others of Tern do, except `AuthenticationInterceptor`.
+    var changesRequests: Bool { get }
+}
+
+extension Interceptor {
+    /// Returns true.
+    public var changesRequests: Bool { true }
 }
 
 /// Calls the rest of the chain after an interceptor: the other interceptors, and the network.

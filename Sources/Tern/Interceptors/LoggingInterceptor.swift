@@ -47,6 +47,9 @@ public struct LoggingInterceptor: Interceptor {
         self.write = write
     }
 
+    /// Returns false.
+    public var changesRequests: Bool { false }
+
     /// Sends the request and logs the result.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         let name =

@@ -29,6 +29,9 @@ public struct OfflineWaitInterceptor: Interceptor {
     /// The failures before any byte of a request was sent.
     private static let kinds: Set<NetworkError.Kind> = [.dns, .connectionFailed, .connectTimedOut, .proxy]
 
+    /// Returns false.
+    public var changesRequests: Bool { false }
+
     /// Sends the request, and again when the network is back or the time of a trial has come.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         try await send(request, next: next, clock: clock)

@@ -44,6 +44,9 @@ public final class RateLimitInterceptor: Interceptor {
         sleep = { try await clock.sleepWithoutDescriptor(for: $0) }
     }
 
+    /// Returns false.
+    public var changesRequests: Bool { false }
+
     /// Waits for the request's turn, and sends it.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         let host = request.target.origin

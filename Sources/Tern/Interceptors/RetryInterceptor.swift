@@ -40,6 +40,9 @@ public struct RetryInterceptor: Interceptor {
         self.clock = clock
     }
 
+    /// Returns false.
+    public var changesRequests: Bool { false }
+
     /// Sends the request until it succeeds, or the policy or the budget ends the attempts.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         if request.isRetriedByCaller { return try await next(request) }

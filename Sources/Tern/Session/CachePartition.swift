@@ -91,14 +91,11 @@ package struct CachePartition: Sendable, Hashable {
 }
 
 extension Session.Configuration {
-    /// Whether the user is known only after a request is sent. Tern's interceptors that change no request do not count.
+    /// Whether the user is known only after a request is sent.
     fileprivate var isUserKnownOnlyLater: Bool {
         if policy != nil { return true }
         if let credentials, !(credentials is FixedCredentials) { return true }
-        return !interceptors.allSatisfy {
-            $0 is RetryInterceptor || $0 is OfflineWaitInterceptor || $0 is CoalescingInterceptor
-                || $0 is LoggingInterceptor
-        }
+        return interceptors.contains { $0.changesRequests }
     }
 }
 

@@ -186,7 +186,8 @@ extension WireRequest {
         set { change { $0.isLive = newValue } }
     }
 
-    /// The time that the attempt waits before it asks for a connection. Its total time limit and its commands hold meanwhile.
+    /// The time that the attempt waits before it asks for a connection. Its total time limit and its commands hold
+    /// meanwhile.
     package var startDelay: Duration {
         get { extras?.fields.startDelay ?? .zero }
         set { change { $0.startDelay = newValue } }

@@ -42,8 +42,8 @@ struct DecodingStorage {
     var owner: Unmanaged<DecodingOwner>?
 
     static var checkInterval: Int { 4_096 }
-    /// The number of values that a call of foreign code counts as: a cancelled task, and one without time, ends after 16 of
-    /// them.
+    /// The number of values that a call of foreign code counts as: a cancelled task, and one without time, ends after
+    /// 16 of them.
     static var weightOfCall: Int { 256 }
     static var typeCount: Int { 64 }
     static var keyTypePlaceCount: Int { 64 }

@@ -61,6 +61,12 @@ import Foundation
         func intercept(_ request: Request, next: Next) async throws -> Reply { try await next(request) }
     }
 
+    private struct Counting: Interceptor {
+        var changesRequests: Bool { false }
+
+        func intercept(_ request: Request, next: Next) async throws -> Reply { try await next(request) }
+    }
+
     private struct Asking: CredentialProvider {
         @concurrent func credential(
             for challenge: AuthenticationChallenge, of request: Request
@@ -103,7 +109,10 @@ import Foundation
             first: { $0.trust.standard = .unchecked }, second: { _ in }),
         twice("an interceptor", shares: false) { $0.interceptors = [Passing()] },
         twice("an interceptor for each request", shares: true) {
-            $0.interceptors = [RetryInterceptor(), CoalescingInterceptor(), OfflineWaitInterceptor()]
+            $0.interceptors = [
+                RetryInterceptor(), CoalescingInterceptor(), OfflineWaitInterceptor(), LoggingInterceptor { _ in },
+                RateLimitInterceptor(requestsPerSecond: 1_000), Counting(),
+            ]
         },
         twice("a credential provider", shares: false) { $0.credentials = Asking() },
         twice("a policy", shares: false) { $0.policy = Deciding() },

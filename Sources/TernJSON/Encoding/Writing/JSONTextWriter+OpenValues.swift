@@ -132,8 +132,8 @@ extension JSONTextWriter {
     func removeLast(of index: Int, id: Int) {
         guard isOpen(index, id: id) else { return }
         let value = unsafe openValue(index)
-        // Another call can have removed it. The first element of an array has no comma and no key, so that it can have no
-        // bytes yet.
+        // Another call can have removed it. The first element of an array has no comma and no key, so that it can have
+        // no bytes yet.
         let hasBytes = unsafe value.pointee.lastStart < count
         let isFirst = unsafe value.pointee.count == 1 && value.pointee.lastStart == value.pointee.start + 1
         guard unsafe value.pointee.count > 0, hasBytes || isFirst else { return }
