@@ -34,7 +34,7 @@ extension DownloadExecution {
     /// Returns the same download from its beginning.
     func startingOver() -> DownloadExecution {
         record.setResumeData(nil)
-        record.meter.startDownload(at: 0)
+        record.meter.startDownload(at: 0, of: nil)
         return DownloadExecution(request: request, record: record, destination: destination, options: options)
     }
 
@@ -99,7 +99,7 @@ extension DownloadExecution {
     ) async throws(NetworkError) -> IncomingResponse {
         guard let resumed else { return try await execution.perform(request) }
         let resumeRules = resumed.data.resumeRules
-        record.meter.startDownload(at: resumed.data.offset)
+        record.meter.startDownload(at: resumed.data.offset, of: resumed.data.totalBytes, countsBody: false)
         var response: IncomingResponse
         do throws(NetworkError) {
             response = try await execution.perform(request.requestingIdentity(adding: resumeRules.fields))
@@ -132,7 +132,7 @@ extension DownloadExecution {
     func wholeFile(
         _ request: PreparedRequest, by execution: RequestExecution, checking rules: ResumedDownloadRules
     ) async throws(NetworkError) -> IncomingResponse {
-        record.meter.startDownload(at: 0)
+        record.meter.startDownload(at: 0, of: nil, countsBody: false)
         return try checked(try await execution.perform(request), by: rules)
     }
 

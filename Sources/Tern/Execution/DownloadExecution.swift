@@ -147,11 +147,12 @@ struct DownloadExecution: Sendable {
         do {
             if let resumed {
                 record.setResumeData(nil)
-                if case .rest = response.filePlace {
+                if case .rest(let end, let total) = response.filePlace {
+                    record.meter.countRest(until: end, of: total)
                     return try await PartialFile(continuing: resumed.path, at: resumed.data.offset, files)
                 }
                 // The server sends the whole file again: the bytes in the partial file are replaced.
-                record.meter.startDownload(at: 0)
+                record.meter.countWhole(of: response.filePlace?.end)
                 return try await PartialFile(continuing: resumed.path, at: 0, files)
             }
             if case .file(let path) = destination, options.createsFolders {

@@ -13,6 +13,12 @@ package final class ProgressMeter: Sendable {
     private let receivedTotal = Atomic<Int64>(unknown)
     /// The offset at which a resumed download begins.
     private let offset = Atomic<Int64>(0)
+    /// The length of the whole file of a resumed download; if it is not known, the response states it.
+    private let fileTotal = Atomic<Int64>(unknown)
+    /// The position of a resumed download that no count exceeds: the end of the part that the response brings.
+    private let end = Atomic<Int64>(.max)
+    /// Whether the body of the response counts for a resumed download, because it is known to bring bytes of the file.
+    private let isBodyOfFile = Atomic<Bool>(true)
     /// The number of attempts that have begun; 0 and 1 are the first.
     private let attempts = Atomic<Int>(0)
     /// The attempt on the wire whose numbers count; 0 for any.
@@ -176,25 +182,64 @@ package final class ProgressMeter: Sendable {
         if isWatched.load(ordering: .relaxed) { publishSoon() }
     }
 
-    /// Sets the offset at which a resumed download starts. An offset below the one before begins a new attempt.
-    package func startDownload(at offset: Int64) {
-        if self.offset.exchange(offset, ordering: .relaxed) > offset {
-            attempts.store(attempt + 1, ordering: .relaxed)
-        }
-        // Streams that exist already saw 0 bytes. The bytes up to the offset must not count as throughput.
-        channels.load()?.rates.withLock { $0.download.reset() }
-        publish()
+    /// Continues a download at an offset, or starts it over at 0. Begins a new attempt if there are more bytes by now,
+    /// because they were discarded.
+    ///
+    /// - Parameters:
+    ///   - total: The length of the whole file; nil for that of the response.
+    ///   - countsBody: False for a response that counts only from `countRest(until:of:)` or `countWhole(of:)` on.
+    package func startDownload(at offset: Int64, of total: Int64? = nil, countsBody: Bool = true) {
+        startDownload(at: offset, of: total, end: .max, countsBody: countsBody)
     }
 
-    /// Starts a download over from the first byte, because the bytes so far were discarded. Begins a new attempt,
-    /// unless there were none.
-    package func startDownloadOver() {
-        let hasBytes = numbers(.download).completedBytes > 0
+    /// Ends the counts of a download whose last bytes were discarded.
+    func endDownload(at offset: Int64, of total: Int64) {
+        // The transport can still count bytes of the response.
+        startDownload(at: offset, of: total, end: offset, countsBody: true)
+    }
+
+    private func startDownload(at offset: Int64, of total: Int64?, end: Int64, countsBody: Bool) {
+        let isLess = numbers(.download).completedBytes > offset
+        isBodyOfFile.store(countsBody, ordering: .relaxed)
         // The new attempt never shows the bytes of the one before: they would not decrease any more.
         received.store(0, ordering: .relaxed)
         receivedTotal.store(Self.unknown, ordering: .relaxed)
-        offset.store(0, ordering: .relaxed)
-        if hasBytes { attempts.store(attempt + 1, ordering: .releasing) }
+        self.offset.store(offset, ordering: .relaxed)
+        fileTotal.store(total ?? Self.unknown, ordering: .relaxed)
+        self.end.store(end, ordering: .relaxed)
+        if isLess { attempts.store(attempt + 1, ordering: .releasing) }
+        publishWithoutRate()
+    }
+
+    /// Counts the body of the present response from now on, and what has arrived of it: it is the rest of the file, or
+    /// the beginning of that.
+    ///
+    /// - Parameters:
+    ///   - end: The position in the file after the body.
+    ///   - total: The length of the whole file.
+    func countRest(until end: Int64, of total: Int64) {
+        self.end.store(end, ordering: .relaxed)
+        fileTotal.store(total, ordering: .relaxed)
+        isBodyOfFile.store(true, ordering: .relaxed)
+        publish()
+    }
+
+    /// Counts the body of the present response from now on, and what has arrived of it: it is the whole file. Begins a
+    /// new attempt in place of the rest.
+    ///
+    /// - Parameter total: The length of the whole file; nil for that of the response.
+    func countWhole(of total: Int64?) {
+        let hadPart = offset.exchange(0, ordering: .relaxed) > 0
+        fileTotal.store(total ?? Self.unknown, ordering: .relaxed)
+        end.store(.max, ordering: .relaxed)
+        if hadPart { attempts.store(attempt + 1, ordering: .releasing) }
+        isBodyOfFile.store(true, ordering: .relaxed)
+        publishWithoutRate()
+    }
+
+    /// Publishes numbers that no transfer has led to. Streams that exist already saw other bytes, which must not count
+    /// as throughput.
+    private func publishWithoutRate() {
         channels.load()?.rates.withLock { $0.download.reset() }
         publish()
     }
@@ -231,15 +276,19 @@ package final class ProgressMeter: Sendable {
         let (completed, total) =
             switch direction {
             case .upload: (sent.load(ordering: .relaxed), sentTotal.load(ordering: .relaxed))
-            case .download where !isBodyCounted.load(ordering: .relaxed): (0, Self.unknown)
+            case .download where !isBodyCounted.load(ordering: .relaxed) || !isBodyOfFile.load(ordering: .relaxed):
+                (0, Self.unknown)
             case .download: (received.load(ordering: .relaxed), receivedTotal.load(ordering: .relaxed))
             }
-        let offset = direction == .download ? offset.load(ordering: .relaxed) : 0
+        let (offset, end, fileTotal) =
+            direction == .download
+            ? (offset.load(ordering: .relaxed), end.load(ordering: .relaxed), fileTotal.load(ordering: .relaxed))
+            : (0, .max, Self.unknown)
         // A server can state any length, also for the rest of a resumed download.
+        let stated = total == Self.unknown ? nil : Session.Progress.sum(total, offset)
         return Session.Progress(
-            completedBytes: Session.Progress.sum(completed, offset),
-            totalBytes: total == Self.unknown ? nil : Session.Progress.sum(total, offset),
-            isFinished: isFinished, attempt: attempt)
+            completedBytes: min(Session.Progress.sum(completed, offset), end),
+            totalBytes: fileTotal == Self.unknown ? stated : fileTotal, isFinished: isFinished, attempt: attempt)
     }
 
     private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {

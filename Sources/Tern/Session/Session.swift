@@ -303,7 +303,9 @@ extension Session {
                 ).run()
             }
             // The progress shows the offset before the start, too.
-            if let resumed { task.record.meter.startDownload(at: resumed.data.offset) }
+            if let data = resumed?.data {
+                task.record.meter.startDownload(at: data.offset, of: data.totalBytes)
+            }
             if startsImmediately { task.resume() }
             return task
         } catch {

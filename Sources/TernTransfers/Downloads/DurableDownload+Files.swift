@@ -218,8 +218,7 @@ extension DurableDownload {
     }
 
     func result(_ path: String, bytes: Int64, digest: FileDigest?) -> DurableDownloadResult {
-        _ = meter.update(sent: 0, of: nil, received: 0, of: 0)
-        meter.startDownload(at: bytes)
+        meter.startDownload(at: bytes, of: bytes)
         return DurableDownloadResult(
             file: FilePath.url(of: path), bytes: bytes, receivedBytes: receivedBytes, attempts: attempts,
             duration: time.elapsed(), digest: digest, trace: trace.events)
@@ -339,7 +338,7 @@ extension DurableDownload {
         }
         // The bytes that it covers are gone.
         hash = nil
-        meter.startDownloadOver()
+        meter.startDownload(at: 0)
         if let plan {
             stream.task.cancel()
             self.plan = plan
@@ -462,9 +461,5 @@ extension DurableDownload {
         SegmentPlan(size: size, count: options.segments, shortest: options.shortestSegment)
     }
 
-    func showProgress(at offset: Int64, of total: Int64?) {
-        // In this order, the sum never exceeds the bytes that are there: progress does not go back.
-        _ = meter.update(sent: 0, of: nil, received: 0, of: total.map { $0 - offset })
-        meter.startDownload(at: offset)
-    }
+    func showProgress(at offset: Int64, of total: Int64?) { meter.startDownload(at: offset, of: total) }
 }

@@ -223,11 +223,11 @@ struct ProgressMeterTests {
     @Test func aDownloadThatStartsOverIsANewAttempt() async {
         let meter = ProgressMeter()
         var iterator = meter.downloadStream.makeAsyncIterator()
-        meter.startDownloadOver()
+        meter.startDownload(at: 0)
         #expect(await iterator.next() == Session.Progress())
         meter.store(sent: 0, of: nil, received: 30, of: 100)
         #expect(await iterator.next() == Session.Progress(completedBytes: 30, totalBytes: 100))
-        meter.startDownloadOver()
+        meter.startDownload(at: 0)
         #expect(await iterator.next() == Session.Progress(attempt: 2))
         meter.startDownload(at: 0)
         meter.store(sent: 0, of: nil, received: 5, of: 60)
@@ -254,6 +254,33 @@ struct ProgressMeterTests {
         let value = await iterator.next()
         #expect(value?.completedBytes == 50)
         #expect(value?.totalBytes == 100)
+    }
+
+    /// The body of a response counts only once it is known to bring bytes of the file.
+    @Test func aRestCountsFromItsAcceptanceOn() {
+        let meter = ProgressMeter()
+        meter.startDownload(at: 40, of: 100, countsBody: false)
+        meter.store(sent: 0, of: nil, received: 2, of: 2)
+        #expect(meter.download == Session.Progress(completedBytes: 40, totalBytes: 100))
+        meter.countRest(until: 60, of: 100)
+        #expect(meter.download == Session.Progress(completedBytes: 42, totalBytes: 100))
+        // A body can be longer than its part.
+        meter.store(sent: 0, of: nil, received: 25, of: nil)
+        #expect(meter.download == Session.Progress(completedBytes: 60, totalBytes: 100))
+        meter.startDownload(at: 60, of: 100, countsBody: false)
+        #expect(meter.download == Session.Progress(completedBytes: 60, totalBytes: 100))
+        // The bytes of a wrong body are discarded.
+        meter.endDownload(at: 50, of: 100)
+        meter.store(sent: 0, of: nil, received: 30, of: nil)
+        #expect(meter.download == Session.Progress(completedBytes: 50, totalBytes: 100, attempt: 2))
+    }
+
+    @Test func aWholeInPlaceOfTheRestBeginsAnAttempt() {
+        let meter = ProgressMeter()
+        meter.startDownload(at: 40, of: 100, countsBody: false)
+        meter.store(sent: 0, of: nil, received: 30, of: 90)
+        meter.countWhole(of: nil)
+        #expect(meter.download == Session.Progress(completedBytes: 30, totalBytes: 90, attempt: 2))
     }
 
     @Test func emptyBodyIsCompleteAtItsEnd() async {
