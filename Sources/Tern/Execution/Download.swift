@@ -27,14 +27,17 @@ public struct ResumeData: Sendable, Hashable, Codable {
     public let folder: String
     /// The size of the whole file in bytes; nil when the server did not state it.
     public let totalBytes: Int64?
-    /// The number of times in a row that the server has refused to continue the download.
-    package let refusals: Int
+    /// The number of requests for the rest in a row that brought nothing.
+    private let refusals: Int
+    /// The number of these in a row without an answer, or with a body that is not the rest.
+    private let failures: Int
 
     /// Creates resume data from the path of the partial file.
     ///
     /// - Parameter path: The path of the partial file.
     package init(
-        url: String, validator: String, offset: Int64, partialFile path: String, totalBytes: Int64?, refusals: Int = 0
+        url: String, validator: String, offset: Int64, partialFile path: String, totalBytes: Int64?,
+        counts: PartCounts = PartCounts()
     ) {
         self.url = url
         self.validator = validator
@@ -42,7 +45,8 @@ public struct ResumeData: Sendable, Hashable, Codable {
         partialFile = FilePath.name(of: path)
         folder = FilePath.folder(of: path)
         self.totalBytes = totalBytes
-        self.refusals = refusals
+        refusals = counts.refusals
+        failures = counts.failures
     }
 
     /// Decodes and checks an encoded value.
@@ -56,7 +60,9 @@ public struct ResumeData: Sendable, Hashable, Codable {
         partialFile = try values.decode(String.self, forKey: .partialFile)
         folder = try values.decode(String.self, forKey: .folder)
         totalBytes = try values.decodeIfPresent(Int64.self, forKey: .totalBytes)
+        // Earlier versions do not write them.
         refusals = try values.decodeIfPresent(Int.self, forKey: .refusals) ?? 0
+        failures = try values.decodeIfPresent(Int.self, forKey: .failures) ?? 0
         if let (key, problem) = problem {
             throw DecodingError.dataCorruptedError(forKey: key, in: values, debugDescription: problem)
         }
@@ -64,8 +70,11 @@ public struct ResumeData: Sendable, Hashable, Codable {
 
     /// The continuation that asks for the rest.
     package var resumeRules: ResumedDownloadRules {
-        ResumedDownloadRules(offset: offset, validator: validator, totalBytes: totalBytes, refusals: refusals)
+        ResumedDownloadRules(offset: offset, validator: validator, totalBytes: totalBytes, counts: counts)
     }
+
+    /// The requests for the rest in a row that brought nothing.
+    package var counts: PartCounts { PartCounts(refusals: refusals, failures: failures) }
 
     /// The path of the partial file when this value was made.
     package var partialPath: String { FilePath.join(folder, partialFile) }
@@ -75,11 +84,11 @@ public struct ResumeData: Sendable, Hashable, Codable {
         ResumeData(url: url, validator: validator, offset: offset, partialFile: partialPath, totalBytes: totalBytes)
     }
 
-    /// Returns the same download after one more refusal.
-    package var refused: ResumeData {
+    /// Returns the same download with other counts.
+    package func counting(_ counts: PartCounts) -> ResumeData {
         ResumeData(
             url: url, validator: validator, offset: offset, partialFile: partialPath, totalBytes: totalBytes,
-            refusals: min(refusals + 1, Self.mostRefusals))
+            counts: counts)
     }
 }
 
@@ -89,8 +98,6 @@ extension ResumeData {
     private static let longestValidator = 1 << 10
     /// An upper bound for the length of a file, which sums cannot overflow.
     private static let mostBytes: Int64 = 1 << 60
-    /// An upper bound for the number of refusals that are counted.
-    private static let mostRefusals = 1_000
 
     /// The first value that Tern would not produce, and the reason; nil when all are valid.
     private var problem: (CodingKeys, String)? {
@@ -107,7 +114,7 @@ extension ResumeData {
         if let totalBytes, totalBytes < offset || totalBytes > Self.mostBytes {
             return (.totalBytes, "less than the offset, or no length of a file")
         }
-        guard (0...Self.mostRefusals).contains(refusals) else { return (.refusals, "no number of refusals") }
+        guard counts.isValid else { return (.refusals, "no number of refusals") }
         return nil
     }
 

@@ -72,14 +72,36 @@ extension DownloadExecution {
 
     // MARK: The rest
 
-    /// Returns the accepted response to the request for the rest. Counts a refusal.
+    /// Returns the accepted response to the request for the rest, or for the whole file in its place. Counts a failure.
     func continuingResponse() async throws(NetworkError) -> IncomingResponse {
         do throws(NetworkError) {
             return try await acceptedResponse()
         } catch {
-            if let data = resumed?.data, error.refusesPart { record.setResumeData(data.refused) }
+            if let resumed {
+                let counts = resumed.data.counts.after(error, at: resumed.newest.stage)
+                record.setResumeData(resumed.data.counting(counts))
+            }
             throw error
         }
+    }
+
+    /// Keeps the part of a download after the body of its rest has failed. Bytes of a body that is found to be wrong
+    /// are cut off.
+    func keepPart(_ file: PartialFile, of total: Int64, after error: NetworkError) async {
+        guard let data = resumed?.data else { return }
+        if error.refusesPart {
+            file.cut(to: data.offset)
+            record.meter.endDownload(at: data.offset, of: total)
+        }
+        guard let length = await file.closeForResuming(), length >= data.offset else {
+            record.setResumeData(nil)
+            return await file.discard()
+        }
+        let counts = length > data.offset ? PartCounts() : data.counts.after(error, at: .body)
+        record.setResumeData(
+            ResumeData(
+                url: request.request.urlString, validator: data.validator, offset: length, partialFile: file.path,
+                totalBytes: total, counts: counts))
     }
 
     /// Returns the data to continue with after a response that was a part of the rest; nil if the file is whole.
@@ -99,6 +121,8 @@ extension DownloadExecution {
     ) async throws(NetworkError) -> IncomingResponse {
         guard let resumed else { return try await execution.perform(request) }
         let resumeRules = resumed.data.resumeRules
+        resumed.newest.stage = .rest
+        if resumeRules.counts.asksForWhole { return try await wholeFile(request, by: execution, checking: resumeRules) }
         record.meter.startDownload(at: resumed.data.offset, of: resumed.data.totalBytes, countsBody: false)
         var response: IncomingResponse
         do throws(NetworkError) {
@@ -132,6 +156,7 @@ extension DownloadExecution {
     func wholeFile(
         _ request: PreparedRequest, by execution: RequestExecution, checking rules: ResumedDownloadRules
     ) async throws(NetworkError) -> IncomingResponse {
+        resumed?.newest.stage = .whole
         record.meter.startDownload(at: 0, of: nil, countsBody: false)
         return try checked(try await execution.perform(request), by: rules)
     }

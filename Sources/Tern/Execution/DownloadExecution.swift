@@ -23,6 +23,18 @@ struct DownloadExecution: Sendable {
         let folder: String?
         /// The path at which the partial file was found.
         var path = ""
+        /// The stage of the newest request.
+        let newest = NewestRequest()
+    }
+
+    /// The stage of the newest request of a continued download. An interceptor can send several.
+    final class NewestRequest: Sendable {
+        private let state = Lock(PartCounts.Stage.rest)
+
+        var stage: PartCounts.Stage {
+            get { state.withLock { $0 } }
+            set { state.withLock { $0 = newValue } }
+        }
     }
 
     let request: PreparedRequest
@@ -112,6 +124,8 @@ struct DownloadExecution: Sendable {
             if error.discardsPart {
                 record.setResumeData(nil)
                 await file.discard()
+            } else if case .rest(_, let total) = response.filePlace {
+                await keepPart(file, of: total, after: error)
             } else {
                 await keepOrRemove(file, of: response)
             }

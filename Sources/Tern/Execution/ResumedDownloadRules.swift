@@ -37,13 +37,9 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     package let totalBytes: Int64?
     /// The position after the last byte to ask for; nil for the entire rest.
     package let end: Int64?
-    /// The number of times in a row that the server has refused the request for the rest.
-    package let refusals: Int
+    /// The requests for the rest in a row that brought nothing.
+    package let counts: PartCounts
 
-    /// The number of refusals in a row that leave the part alone. After them, a refused request for the rest is
-    /// followed at once by one for the whole file, so that a part can stand in nobody's way for ever. The requests
-    /// follow each other at once, so that a server that comes back costs no part.
-    package static let mostRefusals = 3
     /// The statuses that can be due to the fields of the request for the rest alone. It is followed by a request
     /// without them.
     private static let conditionStatuses: Set = [304, 400, 406, 412, 416, 417, 428, 431, 501]
@@ -51,9 +47,9 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     /// - Parameter entityTag: The strong entity tag of the bytes; nil for the validator if that is one.
     package init(
         offset: Int64, validator: String, entityTag: String? = nil, totalBytes: Int64?, end: Int64? = nil,
-        refusals: Int = 0
+        counts: PartCounts = PartCounts()
     ) {
-        self.refusals = refusals
+        self.counts = counts
         self.offset = offset
         self.validator = validator
         self.entityTag = validator.hasPrefix("\"") ? validator : entityTag
@@ -90,11 +86,11 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     /// Decides after a request for the rest that failed before its body: its response was not accepted, or none came.
     package func decision(after error: NetworkError) -> Decision {
         if error.kind == .status, let status = error.status { return decision(onRefusal: status) }
-        return error.refusesPart && refusals >= Self.mostRefusals ? .askForWhole : .refuse
+        return error.refusesPart && counts.refusesRest ? .askForWhole : .refuse
     }
 
     private func decision(onRefusal status: Int) -> Decision {
-        Self.conditionStatuses.contains(status) || refusals >= Self.mostRefusals ? .askForWhole : .refuse
+        Self.conditionStatuses.contains(status) || counts.refusesRest ? .askForWhole : .refuse
     }
 
     /// Decides on a 200. It is the whole file (RFC 9110 §15.3.1), but there are servers that send the rest with this
@@ -192,6 +188,64 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     }
 }
 
+/// The number of requests for the rest in a row that brought no byte of it, so that a part can stand in nobody's way for
+/// ever. Kept with the part. Pure.
+package struct PartCounts: Sendable, Hashable {
+    /// The stage at which a request failed.
+    package enum Stage: Sendable {
+        /// The request for the rest, before its response was accepted as the rest.
+        case rest
+        /// The body of the rest, of which no byte is kept.
+        case body
+        /// The request for the whole file, before its response was accepted.
+        case whole
+    }
+
+    /// The number of all these requests: refused, without an answer, or with a body that is not the rest.
+    package var refusals = 0
+    /// The number of requests in a row without an answer, or with a body that is not the rest. Nothing before the body
+    /// tells these from the rest.
+    package var failures = 0
+
+    /// The number in a row that leaves the part alone.
+    private static let mostIgnored = 3
+    /// An upper bound for the numbers that are counted.
+    private static let most = 1_000
+
+    package init(refusals: Int = 0, failures: Int = 0) {
+        self.refusals = refusals
+        self.failures = failures
+    }
+
+    /// Whether a refused request for the rest is followed at once by one for the whole file. The requests follow each
+    /// other at once, so that a server that comes back costs no part.
+    package var refusesRest: Bool { refusals >= Self.mostIgnored }
+
+    /// Whether the whole file is asked for in place of the rest. The part stays until the response is accepted.
+    package var asksForWhole: Bool { failures >= Self.mostIgnored }
+
+    /// Whether Tern would produce these numbers.
+    package var isValid: Bool { (0...Self.most).contains(refusals) && (0...Self.most).contains(failures) }
+
+    /// Returns the numbers after a request that failed and brought no byte that is kept.
+    ///
+    /// A failure before the request was sent, one of this machine, and a cancellation say nothing about the server. A
+    /// request for the whole file without an answer proves that the range is not the reason: counting starts again.
+    package func after(_ error: NetworkError, at stage: Stage) -> PartCounts {
+        switch stage {
+        case .rest where error.refusesPart, .whole where error.refusesPart: adding(isFailure: false)
+        case .rest where error.isUnanswered: adding(isFailure: true)
+        case .whole where error.isUnanswered: PartCounts()
+        case .body where error.refusesPart || error.isConnectionFailure: adding(isFailure: true)
+        case .rest, .whole, .body: self
+        }
+    }
+
+    private func adding(isFailure: Bool) -> PartCounts {
+        PartCounts(refusals: min(refusals + 1, Self.most), failures: isFailure ? min(failures + 1, Self.most) : 0)
+    }
+}
+
 /// The reason why the part of a download cannot be used, as the underlying error of the download's error.
 package enum PartProblem: Error, Equatable, CustomStringConvertible {
     /// The server has contradicted itself, for the rest and for the whole. The part is discarded.
@@ -232,6 +286,14 @@ extension NetworkError {
     /// Whether a server has answered the request for the rest, and its answer is no use. A failure of the network is
     /// none.
     package var refusesPart: Bool { Self.refusalKinds.contains(kind) && underlying as? PartProblem != .contradicted }
+
+    private static let connectionKinds: Set<Kind> = [.connectionLost, .idleTimedOut, .totalTimedOut, .truncatedBody]
+
+    /// Whether the connection ended, or the time of the request.
+    fileprivate var isConnectionFailure: Bool { Self.connectionKinds.contains(kind) }
+
+    /// Whether the request was sent, and no response came.
+    package var isUnanswered: Bool { isConnectionFailure && response == nil && metrics?.sentBytes ?? 0 > 0 }
 
     /// Whether the part is discarded because of this error.
     package var discardsPart: Bool { (underlying as? PartProblem)?.discardsPart ?? false }

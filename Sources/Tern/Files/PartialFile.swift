@@ -52,6 +52,9 @@ final class PartialFile: Sendable {
         return moved
     }
 
+    /// Takes back the bytes from an offset on. The end of the use of the file cuts them off.
+    func cut(to offset: Int64) { state.withLock { $0.length = min($0.length, offset) } }
+
     /// Closes a complete file. Its lock is held until the file is moved or discarded.
     func close() async throws(FileFailure) {
         guard let descriptor = takeDescriptor() else { return }

@@ -100,6 +100,10 @@ struct ImageFetcher: Sendable {
             fetch: fetch, request: request, cachedFreshness: cachedFreshness,
             partial: cachedFreshness == nil ? await partialImage(of: fetch.key, in: cache) : nil, byteLimit: limit,
             disk: cache)
+        // The part stays on the disk until the whole is here.
+        if let part = prepared.partial, part.counts.asksForWhole {
+            (prepared.contradicted, prepared.partial) = (part, nil)
+        }
         while true {
             switch try await exchange(prepared) {
             case .done(let fetched):
@@ -143,11 +147,11 @@ struct ImageFetcher: Sendable {
             if fits, body.offset > 0, !prepared.isShown { fetch.chunks?.append(body.data) }
             var chunks = stream.chunks.makeAsyncIterator()
             while fits, let chunk = try await chunks.next() {
-                guard body.append(chunk) else { throw tooLarge(stream, limit: body.limit) }
-                if let place, body.data.count > place.end {
+                if let place, body.data.count + chunk.count > place.end {
                     stream.task.cancel()
-                    throw otherLength(of: body, until: place.end, head: head, request: request)
+                    throw otherLength(of: body, until: place.end, before: chunk.count, head: head, request: request)
                 }
+                guard body.append(chunk) else { throw tooLarge(stream, limit: body.limit) }
                 fetch.chunks?.append(chunk)
                 if let progress = body.progress(at: MonotonicClock.nanoseconds()) { fetch.report(progress) }
             }
@@ -196,14 +200,17 @@ struct ImageFetcher: Sendable {
     }
 
     /// Returns the error of a part that has another length than its Content-Range says.
+    ///
+    /// - Parameter extra: The number of bytes that follow the body.
     private func otherLength(
-        of body: ImageResponseBody, until end: Int, head: ResponseHead, request: Request
+        of body: ImageResponseBody, until end: Int, before extra: Int = 0, head: ResponseHead, request: Request
     ) -> NetworkError {
-        let isEmpty = body.data.count == body.offset && head.hasMarkedEnd
-        let reason = "the part (206) has \(body.data.count - body.offset) bytes, and not \(end - body.offset)"
+        let count = body.data.count + extra
+        let isEmpty = count == body.offset && head.hasMarkedEnd
+        let reason = "the part (206) has \(count - body.offset) bytes, and not \(end - body.offset)"
         let failure = TransferFailure(
-            body.data.count > end ? .malformedResponse : .truncatedBody, reason,
-            underlying: isEmpty ? PartProblem.empty : body.data.count > end ? PartProblem.otherLength : nil)
+            count > end ? .malformedResponse : .truncatedBody, reason,
+            underlying: isEmpty ? PartProblem.empty : count > end ? PartProblem.otherLength : nil)
         return NetworkError(failure, request: request, response: head)
     }
 
@@ -239,8 +246,8 @@ extension ImageFetcher {
     }
 
     /// Keeps what a failed exchange leaves on the disk for the next fetch: the bytes of an interrupted response, or the
-    /// part before it with a count of the refusals in a row. Bytes with `no-store` are not kept, and the part that they
-    /// were to continue is removed (RFC 9111 §5.2.2.5).
+    /// part before it with the counts of the requests in a row that brought nothing. Bytes with `no-store` are not kept,
+    /// and the part that they were to continue is removed (RFC 9111 §5.2.2.5).
     ///
     /// - Parameters:
     ///   - body: The bytes so far.
@@ -255,14 +262,13 @@ extension ImageFetcher {
             if known != nil { try? await disk.remove(PartialImage.key(prepared.fetch.key)) }
             return
         }
-        var part: PartialImage?
-        if let head {
-            let isUseless = error.kind == .tooLarge || error.underlying as? PartProblem == .otherLength
-            part = isUseless ? nil : PartialImage(body.data, of: head, length: body.length)
-        } else if error.refusesPart {
-            part = known?.refused
-        }
-        guard let part else { return }
+        let part =
+            if let head {
+                PartialImage(body, of: head, continuing: prepared.partial, after: error)
+            } else {
+                known?.counting(after: error, at: prepared.partial == nil ? .whole : .rest)
+            }
+        guard let part, part != known else { return }
         // If it cannot be stored, the bytes are fetched again.
         try? await disk.insert(
             part.data, for: PartialImage.key(prepared.fetch.key), metadata: part.metadata,

@@ -81,17 +81,14 @@ struct PartialImage: Sendable, Equatable {
     /// A strong entity tag, or the date of the last change.
     let validator: String
     let length: Int?
-    /// The number of times in a row that the server has refused the request for the rest.
-    let refusals: Int
+    /// The requests for the rest in a row that brought nothing.
+    let counts: PartCounts
 
-    /// An upper bound for the number of refusals that are counted.
-    private static let mostRefusals = 1_000
-
-    init(data: Data, validator: String, length: Int?, refusals: Int = 0) {
+    init(data: Data, validator: String, length: Int?, counts: PartCounts = PartCounts()) {
         self.data = data
         self.validator = validator
         self.length = length
-        self.refusals = refusals
+        self.counts = counts
     }
 
     /// Creates the part of an interrupted response. Returns nil if the rest cannot be requested: it needs a strong
@@ -115,13 +112,25 @@ struct PartialImage: Sendable, Equatable {
         }
         self.data = data
         self.length = length
-        refusals = 0
+        counts = PartCounts()
     }
 
-    /// The same part after one more refusal.
-    var refused: PartialImage {
-        PartialImage(
-            data: data, validator: validator, length: length, refusals: min(refusals + 1, Self.mostRefusals))
+    /// Creates what an accepted response leaves that has failed in its body. Returns nil if nothing can be continued.
+    ///
+    /// - Parameter part: The part that was to be continued; nil for none. It is left if the body brought no byte, or is
+    ///   found to be wrong.
+    init?(_ body: ImageResponseBody, of head: ResponseHead, continuing part: PartialImage?, after error: NetworkError) {
+        if let part, body.offset > 0, error.refusesPart || body.data.count == body.offset {
+            self = part.counting(after: error, at: .body)
+        } else {
+            guard error.kind != .tooLarge else { return nil }
+            self.init(body.data, of: head, length: body.length)
+        }
+    }
+
+    /// Returns the same part after a request that failed and brought nothing.
+    func counting(after error: NetworkError, at stage: PartCounts.Stage) -> PartialImage {
+        PartialImage(data: data, validator: validator, length: length, counts: counts.after(error, at: stage))
     }
 
     /// The header fields that request the rest if the whole has not changed. They refuse content codings, because the
@@ -134,7 +143,7 @@ struct PartialImage: Sendable, Equatable {
     var resumeRules: ResumedDownloadRules {
         ResumedDownloadRules(
             offset: Int64(data.count), validator: validator, totalBytes: length.map { Int64($0) },
-            refusals: refusals)
+            counts: counts)
     }
 
     /// Returns whether a body of this length can be the whole of which this is a part, by the head of its response.
@@ -165,17 +174,21 @@ extension PartialImage {
 
     /// The metadata that is stored beside the bytes.
     var metadata: Data {
-        Data("1\n\(length.map(String.init) ?? "")\n\(validator)\(refusals > 0 ? "\n\(refusals)" : "")".utf8)
+        var lines = ["1", length.map(String.init) ?? "", validator]
+        if counts != PartCounts() { lines.append("\(counts.refusals)") }
+        if counts.failures > 0 { lines.append("\(counts.failures)") }
+        return Data(lines.joined(separator: "\n").utf8)
     }
 
     /// Creates a part from its entry on the disk; nil if the entry is malformed.
     init?(_ data: Data, metadata: Data) {
         let lines = String(decoding: metadata, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-        guard lines.count == 3 || lines.count == 4, lines[0] == "1", !data.isEmpty, !lines[2].isEmpty else {
+        guard (3...5).contains(lines.count), lines[0] == "1", !data.isEmpty, !lines[2].isEmpty else {
             return nil
         }
-        let refusals = lines.count == 4 ? Int(lines[3]) ?? -1 : 0
-        guard (0...Self.mostRefusals).contains(refusals) else { return nil }
-        self.init(data: data, validator: String(lines[2]), length: Int(lines[1]), refusals: refusals)
+        let numbers = lines.dropFirst(3).map { Int($0) ?? -1 }
+        let counts = PartCounts(refusals: numbers.first ?? 0, failures: numbers.count > 1 ? numbers[1] : 0)
+        guard counts.isValid else { return nil }
+        self.init(data: data, validator: String(lines[2]), length: Int(lines[1]), counts: counts)
     }
 }

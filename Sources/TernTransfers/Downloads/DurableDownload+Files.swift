@@ -42,7 +42,7 @@ extension DurableDownload {
         rule.validators = StrongValidators(etag: control.etag, lastModified: control.lastModified)
         rule.size = control.size
         rule.origin = control.origin
-        rule.refusals = control.refusals ?? 0
+        rule.counts = control.counts
         if let size = options.expectedSize, let known = control.size, size != known {
             startOverReason = .fileChanged
             rule.validators = StrongValidators()
@@ -370,6 +370,7 @@ extension DurableDownload {
     ) async throws(NetworkError) {
         try checkSize(total, stream: stream)
         trace.add(.continued(at: rule.offset))
+        stage = .body
         do throws(NetworkError) {
             if rule.size == nil, var control {
                 rule.size = total
@@ -387,8 +388,12 @@ extension DurableDownload {
         do throws(NetworkError) {
             try await copy(stream, to: part, from: rule.offset, until: end, total: total)
         } catch {
+            // Bytes of a body that is found to be wrong are not kept.
+            if error.refusesPart { try await resume(part, at: rule.offset) }
             let isMarked = latestResponse.withLock { $0?.hasMarkedEnd ?? false }
-            guard isMarked, error.underlying as? PartProblem == .otherLength, await part.length == rule.offset else {
+            guard isMarked, error.kind == .truncatedBody, error.underlying as? PartProblem == .otherLength,
+                await part.length == rule.offset
+            else {
                 throw error
             }
             // A message that is whole has none of the bytes. It would have none the next time. As above.

@@ -124,12 +124,21 @@ extension DurableDownload {
         let copy = SegmentCopy(
             plan: plan, index: index, end: end, throttle: throttle, deadline: deadline, progress: progress)
         let (count, failure) = await copy.run(stream, to: part, from: start)
-        counts[index] += count
         receivedBytes += count
         if let failure {
             stream.task.cancel()
-            throw try bodyError(failure)
+            let error = try bodyError(failure)
+            guard error.refusesPart else {
+                counts[index] += count
+                throw error
+            }
+            // Bytes of a body that is found to be wrong are not kept.
+            try await fileCall("the download cannot be written") { [counts] () throws(FileFailure) in
+                try await part.cut(segment: index, to: counts[index], before: count, of: plan)
+            }
+            throw error
         }
+        counts[index] += count
         guard start + count == end else {
             throw error(.truncatedBody, "a segment ended after \(start + count - range.lowerBound) bytes")
         }

@@ -47,6 +47,8 @@ actor DurableDownload {
     var rule = ContinuationRule(offset: 0, validators: StrongValidators())
     /// The facts that a response contradicted, because of which the whole file is asked for; nil otherwise.
     var contradicted: ContinuationRule?
+    /// The stage of the newest request for the rest, or for the whole file in its place.
+    var stage = PartCounts.Stage.rest
     var schedule: RetrySchedule
     /// The number of failed attempts of the download, with all of its segments.
     private var failedAttempts = 0
@@ -303,13 +305,18 @@ actor DurableDownload {
     private func receivedSegments(
         of plan: SegmentPlan, into part: DownloadPart, after start: Int64
     ) async throws(NetworkError) -> StartOverReason? {
+        if rule.counts.asksForWhole { return .rangeRefused }
         do throws(NetworkError) {
             return try await receiveSegments(of: plan, into: part)
         } catch {
             let length = await part.length
+            stage = error.isUnanswered ? .rest : .body
             // One stream costs no byte.
-            if error.refusesPart, length == 0 { return .rangeRefused }
-            await recordRefusal(error, hasNewBytes: length > start, of: part)
+            if length == 0, rule.counts.after(error, at: stage) != rule.counts { return .rangeRefused }
+            if error.refusesPart { showProgress(at: length, of: plan.size) }
+            // The bytes of the segments that ended because of a wrong body say nothing for the server.
+            let hasNewBytes = length > start && error.kind != .malformedResponse
+            await recordRefusal(error, hasNewBytes: hasNewBytes, of: part)
             throw error
         }
     }
@@ -325,12 +332,14 @@ actor DurableDownload {
         var schedule = schedule
         schedule.failedAttempts = failedAttempts
         let reachability = session.configuration.reachability
+        let isWrongBody = used == nil && stage == .body && error.refusesPart && !error.discardsPart
+        let isTemporary = isWrongBody || error.underlying as? PartProblem == .refused
         let action = schedule.decide(
             RetrySchedule.Failure(
                 error: error, request: request, hasNewBytes: hasNewBytes, hasMovedBytes: hasMovedBytes,
                 hasNetwork: !reachability.isOffline(to: request.target), canReplaceURL: options.url != nil,
                 elapsed: time.elapsed(), random: Double.random(in: 0...1),
-                isTemporary: error.underlying as? PartProblem == .refused))
+                isTemporary: isTemporary))
         failedAttempts = schedule.failedAttempts
         switch action {
         case .giveUp(let reason):
@@ -402,9 +411,13 @@ actor DurableDownload {
         try await prepareAttempt()
         var asksForPart = rule.fields != nil
         if asksForPart { contradicted = nil }
+        if asksForPart, rule.counts.asksForWhole {
+            (startOverReason, contradicted, asksForPart) = (.rangeRefused, rule, false)
+        }
         var requests = 0
         while requests < Self.mostRequests {
             requests += 1
+            stage = asksForPart ? .rest : .whole
             if asksForPart { try await hashPart(part) }
             let stream = session.stream(try attemptRequest(asksForPart ? rule : nil))
             let answer = await answer(of: stream)
@@ -479,14 +492,12 @@ actor DurableDownload {
         return error(kind, reason, head: head, underlying: .refused)
     }
 
-    /// Counts how often in a row the server has refused the request for the rest, also over several processes.
+    /// Counts the requests for the rest in a row that brought nothing, also over several processes.
     private func recordRefusal(_ error: NetworkError, hasNewBytes: Bool, of part: DownloadPart) async {
-        let count = hasNewBytes ? 0 : error.refusesPart ? rule.refusals + 1 : rule.refusals
-        guard count != rule.refusals, count <= ControlFile.mostRefusals, !error.discardsPart, var control else {
-            return
-        }
-        rule.refusals = count
-        control.refusals = count > 0 ? count : nil
+        let counts = hasNewBytes ? PartCounts() : rule.counts.after(error, at: stage)
+        guard counts != rule.counts, !error.discardsPart, var control else { return }
+        rule.counts = counts
+        control.counts = counts
         self.control = control
         // `try?`: a count that is not stored costs another refusal.
         try? await part.store(control)

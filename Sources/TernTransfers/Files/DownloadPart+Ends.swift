@@ -42,6 +42,20 @@ extension DownloadPart {
         length += Int64(bytes.count)
     }
 
+    /// Takes the last bytes of a segment back.
+    ///
+    /// - Parameters:
+    ///   - count: The number of bytes of the segment that stay.
+    ///   - discarded: The number of bytes after them.
+    func cut(
+        segment index: Int, to count: Int64, before discarded: Int64, of plan: SegmentPlan
+    ) throws(FileFailure) {
+        guard discarded > 0, let descriptor else { return }
+        try DiskCall.write(
+            SegmentPlan.entry(count), to: descriptor, at: plan.position(ofEntry: index), path: partialPath)
+        length -= discarded
+    }
+
     /// Cuts the table off.
     func endSegments(of plan: SegmentPlan) throws(FileFailure) {
         try resume(at: plan.size)

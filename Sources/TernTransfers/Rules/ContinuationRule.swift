@@ -81,8 +81,8 @@ struct ContinuationRule: Sendable, Equatable {
     var origin: String?
     /// Whether the date is sent although there is an entity tag.
     var prefersDate = false
-    /// The number of times in a row that the server has refused the request for the rest.
-    var refusals = 0
+    /// The requests for the rest in a row that brought nothing.
+    var counts = PartCounts()
 
     /// The validator that is sent in If-Range; nil if nothing can be continued.
     private var validator: String? {
@@ -93,11 +93,11 @@ struct ContinuationRule: Sendable, Equatable {
         validator.map {
             ResumedDownloadRules(
                 offset: offset, validator: $0, entityTag: validators.etag, totalBytes: size, end: end,
-                refusals: refusals)
+                counts: counts)
         }
     }
 
-    /// The fields that ask for the rest; nil if the whole file must be asked for.
+    /// The fields that ask for the rest; nil if nothing can be continued.
     var fields: Headers? { offset > 0 || end != nil ? rules?.fields : nil }
 
     /// Decides how a response to a request with these fields is used.

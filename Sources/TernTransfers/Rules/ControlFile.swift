@@ -71,15 +71,26 @@ struct ControlFile: Sendable, Equatable, Codable {
     var segments: Int?
     /// The number of the complete, verified file in its file system, written before it gets its name; nil before.
     var completedFile: UInt64?
-    /// The number of times in a row that the server has refused the request for the rest; nil for none.
-    var refusals: Int?
+    /// The number of requests for the rest in a row that brought nothing; nil for none.
+    private var refusals: Int?
+    /// The number of these in a row without an answer, or with a body that is not the rest; nil for none.
+    private var failures: Int?
+
+    /// The requests for the rest in a row that brought nothing.
+    var counts: PartCounts {
+        get { PartCounts(refusals: refusals ?? 0, failures: failures ?? 0) }
+        set {
+            refusals = newValue.refusals > 0 ? newValue.refusals : nil
+            failures = newValue.failures > 0 ? newValue.failures : nil
+        }
+    }
 
     /// The digest of the URL without its secrets.
     var urlDigest: String { Self.digest(of: url) }
 
     private enum CodingKeys: String, CodingKey {
         case version, url, partialFile, etag, lastModified, origin, size, digest, syncedBytes, bootID, segments
-        case completedFile, refusals
+        case completedFile, refusals, failures
         case storedDigest = "urlDigest"
     }
 
@@ -121,8 +132,6 @@ struct ControlFile: Sendable, Equatable, Codable {
     static let limit = 128 << 10
     /// An upper bound for the length of a file, which sums cannot overflow.
     static let mostBytes: Int64 = 1 << 60
-    /// An upper bound for the number of refusals that are counted.
-    static let mostRefusals = 1_000
 
     init(url: String, partialFile: String) {
         self.url = url
@@ -187,7 +196,7 @@ struct ControlFile: Sendable, Equatable, Codable {
         if let segments, !(2...SegmentPlan.mostSegments).contains(segments) || size == nil {
             return "segments is no number of segments"
         }
-        if let refusals, !(0...Self.mostRefusals).contains(refusals) { return "refusals is no number of refusals" }
+        if !counts.isValid { return "refusals or failures is no number of requests" }
         return nil
     }
 

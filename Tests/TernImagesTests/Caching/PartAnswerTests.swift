@@ -95,7 +95,7 @@ struct PartAnswerTests {
                     #expect(failure != nil)
                     let entry = try #require(try await cache.entry(for: key))
                     let part = try #require(PartialImage(entry.value, metadata: entry.metadata))
-                    #expect(part.data.count == Self.cut && part.refusals == count)
+                    #expect(part.data.count == Self.cut && part.counts.refusals == count)
                     await kit.pipeline.forgetFailures()
                     failure = await kit.pipeline.failure(of: request)
                 }

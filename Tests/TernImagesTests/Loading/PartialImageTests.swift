@@ -78,9 +78,9 @@ import Foundation
         let isCondition = [304, 400, 406, 412, 416, 417, 428, 431, 501].contains(status)
         var part = PartialImage(data: bytes, validator: "\"1\"", length: 20)
         for refusals in 0...4 {
-            #expect(part.refusals == refusals)
+            #expect(part.counts == PartCounts(refusals: refusals))
             #expect(part.decision(for: head(status, [:])) == (isCondition || refusals >= 3 ? .mismatch : .refuse))
-            part = part.refused
+            part = part.counting(after: NetworkError(.status, reason: "x"), at: .rest)
         }
     }
 
@@ -88,9 +88,12 @@ import Foundation
         for part in [
             PartialImage(data: bytes, validator: "\"1\"", length: 20),
             PartialImage(data: bytes, validator: "x", length: nil),
-            PartialImage(data: bytes, validator: "x", length: nil, refusals: 3),
+            PartialImage(data: bytes, validator: "x", length: nil, counts: PartCounts(refusals: 3)),
+            PartialImage(data: bytes, validator: "x", length: 20, counts: PartCounts(refusals: 3, failures: 2)),
         ] { #expect(PartialImage(part.data, metadata: part.metadata) == part) }
-        for text in ["", "1\n20\n", "2\n20\nx", "1\n20", "1\n20\nx\ny", "1\n20\nx\n-1"] {
+        for text in [
+            "", "1\n20\n", "2\n20\nx", "1\n20", "1\n20\nx\ny", "1\n20\nx\n-1", "1\n20\nx\n1\n-1", "1\n20\nx\n1\n1\n1",
+        ] {
             #expect(PartialImage(bytes, metadata: Data(text.utf8)) == nil)
         }
     }

@@ -46,10 +46,26 @@ struct ResumeDataTests {
         ("offset", "-1"), ("offset", "9223372036854775807"), ("offset", "9223372036854775808"), ("offset", "1e400"),
         ("offset", "10"), ("offset", "null"), ("totalBytes", "4"), ("totalBytes", "-9223372036854775808"),
         ("totalBytes", "9223372036854775807"), ("url", #""""#), ("url", #""nothing""#),
+        ("refusals", "-1"), ("refusals", "1001"), ("failures", "-1"), ("failures", "1001"), ("failures", "\"1\""),
         ("url", #""http://a.example/\r\nX: 1""#), ("folder", #""""#), ("folder", #""/a\u0000b""#), ("folder", "null"),
     ])
     func unknownTokenIsNotDecoded(key: String, value: String) {
         #expect(throws: DecodingError.self) { try decoded(Self.json(key, value)) }
+    }
+
+    /// Tokens of earlier versions have no counts, or one.
+    @Test(
+        arguments: [
+            ("", "", PartCounts()), ("refusals", "2", PartCounts(refusals: 2)),
+            ("failures", "2", PartCounts(failures: 2)), ("later", "[1]", PartCounts()),
+        ])
+    func countsAreOptional(key: String, value: String, expected: PartCounts) throws {
+        let data = try decoded(Self.json(key, value))
+        #expect(data.counts == expected)
+        let counted = data.counting(PartCounts(refusals: 5, failures: 3))
+        let again = try decoded(JSONEncoder().encode(counted))
+        #expect(again == counted && again.counts == PartCounts(refusals: 5, failures: 3))
+        #expect(again.at(7).counts == PartCounts())
     }
 
     @Test(arguments: ["url", "validator", "partialFile", "folder"])

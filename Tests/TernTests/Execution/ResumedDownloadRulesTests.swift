@@ -27,7 +27,8 @@ struct ResumedDownloadRulesTests {
         let request = try Request(.get, "https://a.example/f")
         let headers: Headers = ["Content-Range": "bytes 10-19/20", "ETag": "\"a\"", "Content-Length": "10"]
         for refusals in 0...4 {
-            let rules = ResumedDownloadRules(offset: 10, validator: "\"a\"", totalBytes: 20, refusals: refusals)
+            let rules = ResumedDownloadRules(
+                offset: 10, validator: "\"a\"", totalBytes: 20, counts: PartCounts(refusals: refusals))
             let expected: Decision =
                 switch status {
                 case 200, 206: .append(until: 20, total: 20)
@@ -52,9 +53,70 @@ struct ResumedDownloadRulesTests {
     func failuresOfTheNetworkAreNoRefusals(kind: NetworkError.Kind, isRefusal: Bool) {
         let error = NetworkError(kind, reason: "x")
         #expect(error.refusesPart == isRefusal)
-        let rules = ResumedDownloadRules(offset: 10, validator: "\"a\"", totalBytes: 20, refusals: 3)
+        let rules = ResumedDownloadRules(
+            offset: 10, validator: "\"a\"", totalBytes: 20, counts: PartCounts(refusals: 3))
         #expect(rules.decision(after: error) == (isRefusal ? .askForWhole : .refuse))
         #expect(Self.tagged.decision(after: error) == .refuse)
+    }
+
+    /// A request that was sent and got no answer counts like a refusal, and so does a body that is not the rest.
+    @Test(
+        arguments: [
+            (.rest, .status, 403, 0, PartCounts(refusals: 3)),
+            (.rest, .malformedResponse, nil, 9, PartCounts(refusals: 3)),
+            (.rest, .connectionLost, nil, 9, PartCounts(refusals: 3, failures: 2)),
+            (.rest, .idleTimedOut, nil, 9, PartCounts(refusals: 3, failures: 2)),
+            (.rest, .totalTimedOut, nil, 9, PartCounts(refusals: 3, failures: 2)),
+            (.rest, .totalTimedOut, nil, 0, PartCounts(refusals: 2, failures: 1)),
+            (.rest, .connectionRefused, nil, 0, PartCounts(refusals: 2, failures: 1)),
+            (.rest, .connectTimedOut, nil, 0, PartCounts(refusals: 2, failures: 1)),
+            (.rest, .dns, nil, 0, PartCounts(refusals: 2, failures: 1)),
+            (.rest, .tls, nil, 0, PartCounts(refusals: 2, failures: 1)),
+            (.rest, .cancelled, nil, 9, PartCounts(refusals: 2, failures: 1)),
+            (.body, .malformedResponse, 206, 9, PartCounts(refusals: 3, failures: 2)),
+            (.body, .connectionLost, 206, 9, PartCounts(refusals: 3, failures: 2)),
+            (.body, .truncatedBody, 206, 9, PartCounts(refusals: 3, failures: 2)),
+            (.body, .fileSystem, 206, 9, PartCounts(refusals: 2, failures: 1)),
+            (.body, .cancelled, 206, 9, PartCounts(refusals: 2, failures: 1)),
+            (.whole, .status, 503, 9, PartCounts(refusals: 3)), (.whole, .connectionLost, nil, 9, PartCounts()),
+            (.whole, .dns, nil, 0, PartCounts(refusals: 2, failures: 1)),
+            (.whole, .cancelled, nil, 9, PartCounts(refusals: 2, failures: 1)),
+        ] as [(PartCounts.Stage, NetworkError.Kind, Int?, Int64, PartCounts)])
+    func requestsThatBringNothingAreCounted(
+        stage: PartCounts.Stage, kind: NetworkError.Kind, status: Int?, sent: Int64, expected: PartCounts
+    ) throws {
+        let request = try Request(.get, "https://a.example/f")
+        let head = status.map { ResponseHead(status: $0, version: .http11, target: request.target, headers: [:]) }
+        var metrics = TaskMetrics()
+        metrics.sentBytes = sent
+        let error = NetworkError(
+            TransferFailure(kind, "x"), request: request, response: head, metrics: metrics)
+        #expect(PartCounts(refusals: 2, failures: 1).after(error, at: stage) == expected)
+    }
+
+    @Test func thirdFailureInARowAsksForTheWhole() {
+        let lost = NetworkError(.truncatedBody, reason: "x")
+        let refused = NetworkError(.status, reason: "x")
+        var counts = PartCounts()
+        for _ in 0..<2 { counts = counts.after(lost, at: .body) }
+        #expect(!counts.asksForWhole && !counts.refusesRest)
+        // An answer between two failures. Both count like refusals.
+        #expect(!counts.after(refused, at: .rest).after(lost, at: .body).asksForWhole)
+        #expect(counts.after(refused, at: .rest).refusesRest)
+        counts = counts.after(lost, at: .body)
+        #expect(counts.asksForWhole && counts.refusesRest)
+        // The response to the request for the whole was refused. The rest is asked for again.
+        counts = counts.after(refused, at: .whole)
+        #expect(counts == PartCounts(refusals: 4) && !counts.asksForWhole)
+    }
+
+    @Test func countsHaveABound() {
+        var counts = PartCounts(refusals: 1_000, failures: 1_000)
+        counts = counts.after(NetworkError(.truncatedBody, reason: "x"), at: .body)
+        #expect(counts == PartCounts(refusals: 1_000, failures: 1_000) && counts.isValid)
+        for other in [PartCounts(refusals: -1), PartCounts(failures: -1), PartCounts(refusals: 1_001)] {
+            #expect(!other.isValid)
+        }
     }
 
     /// A 200 is the whole if its length is that of the whole, or if it is of another version. With a range, it is the

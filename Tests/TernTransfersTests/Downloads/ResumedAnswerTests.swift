@@ -139,7 +139,7 @@ struct ResumedAnswerTests {
                 #expect(error.status == status)
                 #expect(try folder.bytes(".file.tern").count == Self.offset)
                 let names = ControlNames(destination: "file")
-                #expect(try ControlFile(folder.bytes(names.control), names: names).refusals == count)
+                #expect(try ControlFile(folder.bytes(names.control), names: names).counts.refusals == count)
             }
             let task = client.download("file", to: folder.url("file"), resuming: .automatically, options: .test())
             let result = try await task.value

@@ -91,7 +91,7 @@ struct ContinuationRuleTests {
         let isCondition = [304, 400, 406, 412, 416, 417, 428, 431, 501].contains(status)
         for refusals in 0...4 {
             var rule = tagged
-            rule.refusals = refusals
+            rule.counts.refusals = refusals
             let head = try head(status, [:])
             let reason = status == 416 ? StartOverReason.rangeNotSatisfiable : .rangeRefused
             let expected: ContinuationRule.Decision =

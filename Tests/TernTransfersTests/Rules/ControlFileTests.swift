@@ -48,6 +48,16 @@ struct ControlFileTests {
         #expect(try ControlFile(changed("size", "1000"), names: names).size == 1_000)
     }
 
+    /// A file of an earlier version has no counts, or one.
+    @Test func countsAreOptional() throws {
+        #expect(try ControlFile(changed("size", "1000"), names: names).counts == PartCounts())
+        #expect(try ControlFile(changed("refusals", "2"), names: names).counts == PartCounts(refusals: 2))
+        var counted = control
+        counted.counts = PartCounts(refusals: 4, failures: 3)
+        let again = try ControlFile(counted.encoded(), names: names)
+        #expect(again == counted && again.counts == PartCounts(refusals: 4, failures: 3))
+    }
+
     @Test(arguments: [
         ("url", "\"file:///etc/passwd\""), ("url", "\"https://other.example/big.iso\""), ("urlDigest", "\"00\""),
         ("partialFile", "\"../passwd\""), ("partialFile", "\".other.tern\""), ("etag", "\"W/\\\"v1\\\"\""),
@@ -56,7 +66,8 @@ struct ControlFileTests {
         ("syncedBytes", "1001"), ("syncedBytes", "-1"), ("segments", "1"), ("segments", "17"),
         ("digest", "{\"algorithm\":\"crc\",\"value\":\"00\"}"),
         ("digest", "{\"algorithm\":\"sha256\",\"value\":\"00\"}"),
-        ("version", "0"), ("version", "-1"),
+        ("version", "0"), ("version", "-1"), ("refusals", "-1"), ("refusals", "1001"), ("failures", "-1"),
+        ("failures", "1001"), ("failures", "\"1\""),
     ])
     func invalidValueIsRefused(key: String, value: String) throws {
         let data = changed(key, value)

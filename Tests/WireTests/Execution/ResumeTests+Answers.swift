@@ -100,7 +100,7 @@ extension ResumeTests {
                 for count in 1..<4 where attempts > 1 {
                     let error = try await client.download(resuming: token, to: folder.url("file")).failure()
                     let next = try #require(error.resumeData)
-                    #expect(next.offset == token.offset && next.refusals == count, "\(error)")
+                    #expect(next.offset == token.offset && next.counts.refusals == count, "\(error)")
                     #expect(error.status == (status == 101 ? nil : status), "\(error)")
                     #expect(try folder.names == [name])
                     token = next
@@ -174,7 +174,7 @@ extension ResumeTests {
             } test: { server, client in
                 let error = try await client.download(resuming: moved(token, to: server), to: folder.url("file"))
                     .failure()
-                #expect(error.kind == .malformedResponse && error.resumeData?.refusals == 1, "\(error)")
+                #expect(error.kind == .malformedResponse && error.resumeData?.counts.refusals == 1, "\(error)")
                 #expect(try folder.names == [token.partialFile])
             }
         }
@@ -244,7 +244,7 @@ extension ResumeTests {
                     .failure()
                 #expect(error.status == 503)
                 let next = try #require(error.resumeData)
-                #expect(next.offset == 600_000 && next.totalBytes == 1_000_000 && next.refusals == 1)
+                #expect(next.offset == 600_000 && next.totalBytes == 1_000_000 && next.counts.refusals == 1)
                 #expect(try folder.bytes(next.partialFile).count == 600_000)
             }
         }

@@ -93,6 +93,22 @@ extension ResumeTests {
         }
     }
 
+    /// Bytes that are not kept do not count at the end, and no value goes beyond the file.
+    @Test(arguments: WrongBody.allCases) func aWrongBodyEndsWithTheBytesThatAreKept(_ body: WrongBody) async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer { exchange in
+                try body.send(exchange)
+            } test: { server, client in
+                let (values, error) = await progress(of: moved(token, to: server), client, folder: folder)
+                #expect(error?.kind == body.kind)
+                checkValues(values)
+                #expect(values.allSatisfy { $0.totalBytes == Int64(Self.pattern.count) }, "\(values)")
+                #expect(values.last?.completedBytes == Int64(Self.half), "\(values)")
+            }
+        }
+    }
+
     /// A whole file in place of the rest is counted from its beginning.
     @Test(arguments: [200, 412]) func aWholeFileBeginsAnAttempt(status: Int) async throws {
         try await inTestFolder { folder in
