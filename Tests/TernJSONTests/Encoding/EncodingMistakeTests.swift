@@ -278,7 +278,9 @@ struct EncodingMistakeTests {
 
     /// A type that goes on after an element threw an error encodes the others.
     @Test func elementsThatFailLeaveNothing() throws {
-        for format: TernJSONEncoder.OutputFormatting in [[], .sortedKeys, .prettyPrinted, [.prettyPrinted, .sortedKeys]] {
+        for format: TernJSONEncoder.OutputFormatting in [
+            [], .sortedKeys, .prettyPrinted, [.prettyPrinted, .sortedKeys],
+        ] {
             var encoder = TernJSONEncoder()
             encoder.outputFormatting = format
             for failure in failures {

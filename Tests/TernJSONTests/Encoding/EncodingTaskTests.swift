@@ -77,7 +77,9 @@ struct EncodingTaskTests {
             },
             { values, encoder in
                 var object = encoder.container(keyedBy: AnyKey.self)
-                for (index, value) in values.enumerated() { try object.encode(value, forKey: AnyKey(stringLiteral: "\(index)")) }
+                for (index, value) in values.enumerated() {
+                    try object.encode(value, forKey: AnyKey(stringLiteral: "\(index)"))
+                }
             },
             { values, encoder in
                 try Dictionary(uniqueKeysWithValues: values.enumerated().map { ("\($0)", $1) }).encode(to: encoder)

@@ -112,7 +112,9 @@ final class StreamLimitServer: Sendable {
         waiter?.resume()
     }
 
-    private var isOverloaded: Bool { state.withLock { $0.began.map { $0.duration(to: .now) < rules.refusesFor } ?? false } }
+    private var isOverloaded: Bool {
+        state.withLock { $0.began.map { $0.duration(to: .now) < rules.refusesFor } ?? false }
+    }
 
     /// A connection, on a thread of its own.
     private final class Connection {
