@@ -85,11 +85,10 @@ extension DownloadExecution {
         }
     }
 
-    /// Keeps the part of a download after the body of its rest has failed. Bytes of a body that is found to be wrong
-    /// are cut off.
+    /// Keeps the part of a download after the body of its rest has failed. Bytes of a body with too many are cut off.
     func keepPart(_ file: PartialFile, of total: Int64, after error: NetworkError) async {
         guard let data = resumed?.data else { return }
-        if error.refusesPart {
+        if error.hasWrongBody {
             file.cut(to: data.offset)
             record.meter.endDownload(at: data.offset, of: total)
         }

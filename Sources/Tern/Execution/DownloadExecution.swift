@@ -124,7 +124,7 @@ struct DownloadExecution: Sendable {
             if error.discardsPart {
                 record.setResumeData(nil)
                 await file.discard()
-            } else if case .rest(_, let total) = response.filePlace {
+            } else if options.isResumable, case .rest(_, let total) = response.filePlace {
                 await keepPart(file, of: total, after: error)
             } else {
                 await keepOrRemove(file, of: response)
@@ -235,7 +235,8 @@ struct DownloadExecution: Sendable {
                 if case .whole = response.filePlace { throw contradiction(response.head) }
                 let reason = "the part (206) has more bytes than its Content-Range says"
                 throw response.request.error(
-                    TransferFailure(.malformedResponse, reason), await response.finalOutcome())
+                    TransferFailure(.malformedResponse, reason, underlying: PartProblem.otherLength),
+                    await response.finalOutcome())
             }
             if !piece.chunks.isEmpty { try await file.write(piece.chunks) }
             if let pipe, let limit = piece.missingCount {

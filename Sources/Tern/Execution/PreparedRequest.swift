@@ -527,9 +527,9 @@ extension PreparedRequest {
     /// Returns the time before a further attempt. The second one begins at once: most often, it waits for a connection
     /// with room. The times double from 50 ms to 2 s, so that a server which refuses for a moment is not asked ten
     /// times within it, and are drawn from their upper half, so that the requests of a burst part.
-    static func delay(beforeAttempt attempt: Int) -> Duration {
-        guard attempt > 2 else { return .zero }
-        let limit = min(2_000, 50 << min(attempt - 3, 10))
+    static func delay(afterRefusals refusals: Int) -> Duration {
+        guard refusals > 1 else { return .zero }
+        let limit = min(2_000, 50 << min(refusals - 2, 10))
         return .milliseconds(Int.random(in: limit / 2...limit))
     }
 

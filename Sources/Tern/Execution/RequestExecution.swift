@@ -394,7 +394,7 @@ struct RequestExecution: Sendable {
             // The pool knows the connections whose servers take no more, and the limits of the others.
             (transfer, pump) = try start(
                 wire, body: body, onNewConnection: failure.isDeadPooledConnection,
-                after: PreparedRequest.delay(beforeAttempt: attempt), onHead: onHead)
+                after: PreparedRequest.delay(afterRefusals: refusals), onHead: onHead)
             (earlyHead, outcome) = await response(of: transfer, request)
         }
         if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }

@@ -86,7 +86,9 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     /// Decides after a request for the rest that failed before its body: its response was not accepted, or none came.
     package func decision(after error: NetworkError) -> Decision {
         if error.kind == .status, let status = error.status { return decision(onRefusal: status) }
-        return error.refusesPart && counts.refusesRest ? .askForWhole : .refuse
+        // With the total time, that for the whole file is over, too.
+        let isUseless = error.refusesPart || error.isUnanswered && error.kind != .totalTimedOut
+        return isUseless && counts.refusesRest ? .askForWhole : .refuse
     }
 
     private func decision(onRefusal status: Int) -> Decision {
@@ -188,8 +190,8 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     }
 }
 
-/// The number of requests for the rest in a row that brought no byte of it, so that a part can stand in nobody's way for
-/// ever. Kept with the part. Pure.
+/// The number of requests for the rest in a row that brought no byte of it, so that a part can stand in nobody's way
+/// for ever. Kept with the part. Pure.
 package struct PartCounts: Sendable, Hashable {
     /// The stage at which a request failed.
     package enum Stage: Sendable {
@@ -203,8 +205,8 @@ package struct PartCounts: Sendable, Hashable {
 
     /// The number of all these requests: refused, without an answer, or with a body that is not the rest.
     package var refusals = 0
-    /// The number of requests in a row without an answer, or with a body that is not the rest. Nothing before the body
-    /// tells these from the rest.
+    /// The number of requests in a row with a body that is not the rest, or for which the total time was over before an
+    /// answer: no request for the whole file can follow them at once.
     package var failures = 0
 
     /// The number in a row that leaves the part alone.
@@ -230,11 +232,11 @@ package struct PartCounts: Sendable, Hashable {
     /// Returns the numbers after a request that failed and brought no byte that is kept.
     ///
     /// A failure before the request was sent, one of this machine, and a cancellation say nothing about the server. A
-    /// request for the whole file without an answer proves that the range is not the reason: counting starts again.
+    /// request for the whole file without an answer shows that the range is not the reason: counting starts again.
     package func after(_ error: NetworkError, at stage: Stage) -> PartCounts {
         switch stage {
         case .rest where error.refusesPart, .whole where error.refusesPart: adding(isFailure: false)
-        case .rest where error.isUnanswered: adding(isFailure: true)
+        case .rest where error.isUnanswered: adding(isFailure: error.kind == .totalTimedOut)
         case .whole where error.isUnanswered: PartCounts()
         case .body where error.refusesPart || error.isConnectionFailure: adding(isFailure: true)
         case .rest, .whole, .body: self
@@ -291,6 +293,11 @@ extension NetworkError {
 
     /// Whether the connection ended, or the time of the request.
     fileprivate var isConnectionFailure: Bool { Self.connectionKinds.contains(kind) }
+
+    /// Whether the body of a response has more bytes than its head says, so that none of them can be trusted.
+    package var hasWrongBody: Bool {
+        kind == .malformedResponse && underlying as? PartProblem == PartProblem.otherLength
+    }
 
     /// Whether the request was sent, and no response came.
     package var isUnanswered: Bool { isConnectionFailure && response == nil && metrics?.sentBytes ?? 0 > 0 }

@@ -224,7 +224,8 @@ final class StreamSource: Sendable {
             record.request.map { NetworkError(failure, request: $0, response: record.head, body: body) }
             ?? NetworkError(failure.kind, reason: failure.reason, body: body, underlying: failure.underlying)
         record.cancel()
-        return error.carrying(record.registry.configuration.json).identified(task: record.id, session: record.registry.sessionID, label: record.label)
+        return error.carrying(record.registry.configuration.json).identified(
+            task: record.id, session: record.registry.sessionID, label: record.label)
     }
 
     /// Returns the trailers, once the end of the transfer is known.

@@ -31,12 +31,13 @@ public protocol Interceptor: Sendable {
     /// the other.
     @concurrent func intercept(_ request: Request, next: Next) async throws -> Reply
 
-    /// A Boolean value that indicates whether the interceptor can send a request that differs from the one that it
-    /// receives. true by default.
+    /// A Boolean value that indicates whether the interceptor can change a request or a response, or answer in place of
+    /// the server. true by default.
     ///
-    /// Such an interceptor can decide for which user a request is sent, for example by a token. So the responses in a
-    /// cache belong to its session alone (`Session.Configuration.partition`). Return false if it only waits, sends a
-    /// request again, or reports: as `RetryInterceptor` and all others of Tern do, except `AuthenticationInterceptor`.
+    /// Such an interceptor can decide for which user a request is sent, for example by a token, and what that user
+    /// sees. So the responses in a cache belong to its session alone (`Session.Configuration.partition`). Return false
+    /// only if it waits, sends a request again or reports, as `RetryInterceptor` and all others of Tern do, except
+    /// `AuthenticationInterceptor`.
     var changesRequests: Bool { get }
 }
 

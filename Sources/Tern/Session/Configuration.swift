@@ -139,9 +139,9 @@ extension Session {
         /// one partition.
         ///
         /// A session without a named partition shares nothing if it has a policy, a credential provider other than
-        /// `FixedCredentials`, or an interceptor other than Tern's `RetryInterceptor`, `OfflineWaitInterceptor`,
-        /// `CoalescingInterceptor` and `LoggingInterceptor`: its user is not known before a request is sent. Other
-        /// sessions, and later runs of the program, do not find what such a session stores on the disk.
+        /// `FixedCredentials`, or an interceptor whose `Interceptor.changesRequests` is true: its user is not known
+        /// before a request is sent. Other sessions, and later runs of the program, do not find what such a session
+        /// stores on the disk.
         ///
         /// A request's own headers and the user information of its URL always distinguish users, in every partition. In
         /// an `HTTPCache`, of the headers only those with a secret do, such as `Authorization`; other fields count if

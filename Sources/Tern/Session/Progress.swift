@@ -11,8 +11,8 @@ extension Session {
         /// of a challenge or of an error does not count. For a resumed download, only a body that brings bytes of the
         /// file counts.
         public let completedBytes: Int64
-        /// The number of bytes of the whole body, and of the whole file for a resumed download; nil as long as the length
-        /// is not known.
+        /// The number of bytes of the whole body, and of the whole file for a resumed download; nil as long as the
+        /// length is not known.
         public let totalBytes: Int64?
         /// Bytes per second over about the last three seconds; nil until enough bytes were measured.
         public let bytesPerSecond: Double?

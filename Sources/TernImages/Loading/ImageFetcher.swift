@@ -55,6 +55,8 @@ struct ImageFetcher: Sendable {
         let request: Request
         let cachedFreshness: Freshness?
         var partial: PartialImage?
+        /// The partial download on the disk.
+        let stored: PartialImage?
         /// The partial download that a response did not fit, because of which the whole is fetched; nil for none.
         var contradicted: PartialImage?
         /// Whether the buffer for previews has the data of the partial download.
@@ -96,10 +98,10 @@ struct ImageFetcher: Sendable {
         let cache = keepsParts ? await disk.cache : nil
         // Ranges and conditions are for GET; with other methods they would be refused (RFC 9110 §13.1, §14.2).
         let cachedFreshness = isGet ? fetch.cachedFreshness : nil
+        let stored = cachedFreshness == nil ? await partialImage(of: fetch.key, in: cache) : nil
         var prepared = PreparedFetch(
-            fetch: fetch, request: request, cachedFreshness: cachedFreshness,
-            partial: cachedFreshness == nil ? await partialImage(of: fetch.key, in: cache) : nil, byteLimit: limit,
-            disk: cache)
+            fetch: fetch, request: request, cachedFreshness: cachedFreshness, partial: stored, stored: stored,
+            byteLimit: limit, disk: cache)
         // The part stays on the disk until the whole is here.
         if let part = prepared.partial, part.counts.asksForWhole {
             (prepared.contradicted, prepared.partial) = (part, nil)
@@ -246,8 +248,8 @@ extension ImageFetcher {
     }
 
     /// Keeps what a failed exchange leaves on the disk for the next fetch: the bytes of an interrupted response, or the
-    /// part before it with the counts of the requests in a row that brought nothing. Bytes with `no-store` are not kept,
-    /// and the part that they were to continue is removed (RFC 9111 §5.2.2.5).
+    /// part before it with the counts of the requests in a row that brought nothing. Bytes with `no-store` are not
+    /// kept, and the part that they were to continue is removed (RFC 9111 §5.2.2.5).
     ///
     /// - Parameters:
     ///   - body: The bytes so far.
@@ -268,7 +270,7 @@ extension ImageFetcher {
             } else {
                 known?.counting(after: error, at: prepared.partial == nil ? .whole : .rest)
             }
-        guard let part, part != known else { return }
+        guard let part, part != prepared.stored else { return }
         // If it cannot be stored, the bytes are fetched again.
         try? await disk.insert(
             part.data, for: PartialImage.key(prepared.fetch.key), metadata: part.metadata,

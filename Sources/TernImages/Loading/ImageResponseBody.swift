@@ -117,10 +117,10 @@ struct PartialImage: Sendable, Equatable {
 
     /// Creates what an accepted response leaves that has failed in its body. Returns nil if nothing can be continued.
     ///
-    /// - Parameter part: The part that was to be continued; nil for none. It is left if the body brought no byte, or is
-    ///   found to be wrong.
+    /// - Parameter part: The part that was to be continued; nil for none. It is left if the body brought no byte, or
+    ///   too many.
     init?(_ body: ImageResponseBody, of head: ResponseHead, continuing part: PartialImage?, after error: NetworkError) {
-        if let part, body.offset > 0, error.refusesPart || body.data.count == body.offset {
+        if let part, body.offset > 0, error.hasWrongBody || body.data.count == body.offset {
             self = part.counting(after: error, at: .body)
         } else {
             guard error.kind != .tooLarge else { return nil }

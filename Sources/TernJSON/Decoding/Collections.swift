@@ -58,8 +58,9 @@ extension Array: ArrayDecoding where Element: Decodable {
             guard let base = buffer.baseAddress else { return }
             if case .plain = core.kind(of: Element.self) {
                 let owner = core.owner
+                let weight = DecodingStorage.weight(of: Element.self)
                 while place < token.end {
-                    try core.countCall()
+                    try core.countValues(weight)
                     unsafe (base + count).initialize(to: try Element(from: ValueDecoder(owner: owner, index: place)))
                     count &+= 1
                     place = core.skip(place)

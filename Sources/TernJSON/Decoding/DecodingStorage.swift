@@ -45,6 +45,16 @@ struct DecodingStorage {
     /// The number of values that a call of foreign code counts as: a cancelled task, and one without time, ends after
     /// 16 of them.
     static var weightOfCall: Int { 256 }
+
+    /// The number of values that one of a type without a kind counts as.
+    @inline(__always)
+    static func weight<Value>(of type: Value.Type) -> Int {
+        let isScalar =
+            type == Bool.self || type == Float.self || type == Int8.self || type == Int16.self || type == Int32.self
+            || type == Int64.self || type == UInt.self || type == UInt8.self || type == UInt16.self
+            || type == UInt32.self || type == UInt64.self
+        return isScalar ? 1 : weightOfCall
+    }
     static var typeCount: Int { 64 }
     static var keyTypePlaceCount: Int { 64 }
     static var stampCount: Int { 1_024 }
@@ -139,8 +149,15 @@ struct DecodingCore {
 
     @inline(never)
     func checkCancellation() throws {
-        unsafe storage.pointee.countdown = DecodingStorage.checkInterval
+        // After an error, the count stays, and each further value throws it.
         try DecodingCheckpoint.pass()
+        unsafe storage.pointee.countdown = DecodingStorage.checkInterval
+    }
+
+    /// Throws again what a type has caught: otherwise, values could be missing without an error.
+    @inline(__always)
+    func checkEnd() throws {
+        if unsafe storage.pointee.countdown < 0 { try DecodingCheckpoint.pass() }
     }
 
     // MARK: Beginning and end

@@ -158,7 +158,9 @@ public struct TernJSONDecoder: Sendable {
         defer { if owner.core.end(isUnique: isKnownUniquelyReferenced(&owner)) { DecodingPool.put(owner) } }
         do {
             try unsafe owner.core.begin(bytes.assumingMemoryBound(to: UInt8.self), settings: settings)
-            return try owner.core.value(type, at: 0)
+            let value = try owner.core.value(type, at: 0)
+            try owner.core.checkEnd()
+            return value
         } catch {
             throw owner.core.located(error)
         }

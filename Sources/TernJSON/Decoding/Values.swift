@@ -36,9 +36,11 @@ extension DecodingCore {
     }
 
     private func otherValue<Value: Decodable>(_ type: Value.Type, at index: Int) throws -> Value {
-        try countCall()
+        try countValue()
         switch kind(of: type) {
-        case .plain: return try Value(from: ValueDecoder(owner: owner, index: index))
+        case .plain:
+            try countCall()
+            return try Value(from: ValueDecoder(owner: owner, index: index))
         case .array(let array): return try array.value(at: index, of: self)
         case .dictionary(let dictionary): return try dictionary.value(at: index, of: self)
         case .date: return cast(try date(at: index))
@@ -113,7 +115,9 @@ extension DecodingCore {
             }
             return date
         #endif
-        case .custom(let decode): return try decode(ValueDecoder(owner: owner, index: index))
+        case .custom(let decode):
+            try countCall()
+            return try decode(ValueDecoder(owner: owner, index: index))
         }
     }
 
@@ -141,7 +145,9 @@ extension DecodingCore {
                 throw corrupted("expected data in Base64", at: index)
             }
             return data
-        case .custom(let decode): return try decode(decoder)
+        case .custom(let decode):
+            try countCall()
+            return try decode(decoder)
         }
     }
 

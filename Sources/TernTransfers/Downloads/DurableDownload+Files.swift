@@ -388,8 +388,8 @@ extension DurableDownload {
         do throws(NetworkError) {
             try await copy(stream, to: part, from: rule.offset, until: end, total: total)
         } catch {
-            // Bytes of a body that is found to be wrong are not kept.
-            if error.refusesPart { try await resume(part, at: rule.offset) }
+            // Bytes of a body with too many are not kept.
+            if error.hasWrongBody { try await resume(part, at: rule.offset) }
             let isMarked = latestResponse.withLock { $0?.hasMarkedEnd ?? false }
             guard isMarked, error.kind == .truncatedBody, error.underlying as? PartProblem == .otherLength,
                 await part.length == rule.offset

@@ -128,11 +128,11 @@ extension DurableDownload {
         if let failure {
             stream.task.cancel()
             let error = try bodyError(failure)
-            guard error.refusesPart else {
+            guard error.hasWrongBody else {
                 counts[index] += count
                 throw error
             }
-            // Bytes of a body that is found to be wrong are not kept.
+            // Bytes of a body with too many are not kept.
             try await fileCall("the download cannot be written") { [counts] () throws(FileFailure) in
                 try await part.cut(segment: index, to: counts[index], before: count, of: plan)
             }

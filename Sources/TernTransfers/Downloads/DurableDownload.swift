@@ -310,12 +310,13 @@ actor DurableDownload {
             return try await receiveSegments(of: plan, into: part)
         } catch {
             let length = await part.length
-            stage = error.isUnanswered ? .rest : .body
+            let isAccepted = error.response?.status == 206 && error.underlying as? PartProblem != .refused
+            stage = isAccepted || error.hasWrongBody ? .body : .rest
             // One stream costs no byte.
             if length == 0, rule.counts.after(error, at: stage) != rule.counts { return .rangeRefused }
-            if error.refusesPart { showProgress(at: length, of: plan.size) }
+            if error.hasWrongBody { showProgress(at: length, of: plan.size) }
             // The bytes of the segments that ended because of a wrong body say nothing for the server.
-            let hasNewBytes = length > start && error.kind != .malformedResponse
+            let hasNewBytes = length > start && !error.hasWrongBody
             await recordRefusal(error, hasNewBytes: hasNewBytes, of: part)
             throw error
         }

@@ -34,7 +34,6 @@ struct PartBodyTests {
                 try exchange.writeChunked(status: 206, headers: fields, chunks: [rest + Array("EXTRA".utf8)])
             case .damagedFraming:
                 try exchange.writeChunkedHead(status: 206, headers: fields)
-                try exchange.writeChunk(rest.prefix(50))
                 try exchange.waitUntilReceived()
                 try exchange.write("no length\r\n")
                 exchange.close()
@@ -91,7 +90,9 @@ struct PartBodyTests {
                 }
                 let failure = await load()
                 #expect(failure == nil)
-                #expect(asked.withLock { $0 } == ["bytes=100-", "bytes=100-", "bytes=100-", nil])
+                let range = "bytes=100-"
+                let last: [String?] = behaviour == .reset ? [range, nil] : [nil]
+                #expect(asked.withLock { $0 } == [range, range, range] + last)
                 #expect(!cache.contains(key))
             })
     }
@@ -111,7 +112,7 @@ struct PartBodyTests {
                     #expect(failure != nil && entry?.value.count == Self.cut)
                 }
                 let range = "bytes=100-"
-                #expect(asked.withLock { $0 } == [range, range, range, nil, range, range])
+                #expect(asked.withLock { $0 } == [range, range, range, range, nil, range, range])
             })
     }
 }

@@ -250,24 +250,33 @@ struct DecodingLifetimeTests {
                 for key in container.allKeys { _ = try container.decode(Slow.self, forKey: key) }
             }
         }
-        struct Holder: Decodable { let slow: Slow? }
+        struct Catching: Decodable {
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: DecodingKeyTests.AnyKey.self)
+                for key in container.allKeys { _ = try? container.decode(Slow.self, forKey: key) }
+            }
+        }
+        struct Holder: Decodable, Sendable { let slow: Slow? }
         let list = "[" + String(repeating: "1,", count: 999) + "1]"
         let object = "{" + (0..<1_000).map { "\"\($0)\":1" }.joined(separator: ",") + "}"
         let holders = "[" + String(repeating: "{\"slow\":1},", count: 999) + "{}]"
-        func calls<Value: Decodable>(_ type: Value.Type, _ text: String) async -> Int {
-            await Task { [decoder] in
+        func calls<Value: Decodable & Sendable>(_ type: Value.Type, _ text: String) async -> Int {
+            let decoder = decoder
+            let task = Task { () -> Int in
                 let calls = Calls()
                 #expect(throws: CancellationError.self) {
                     try Calls.$current.withValue(calls) { _ = try decoder.decode(type, from: text) }
                 }
                 return calls.count.load(ordering: .relaxed)
-            }.value
+            }
+            return await task.value
         }
         #expect((20...40).contains(await calls([Slow].self, list)))
         #expect((20...40).contains(await calls([Slow?].self, list)))
         #expect((20...40).contains(await calls(List.self, list)))
         #expect((20...40).contains(await calls([String: Slow].self, object)))
         #expect((20...40).contains(await calls(Object.self, object)))
+        #expect((20...40).contains(await calls(Catching.self, object)))
         #expect((20...40).contains(await calls([Holder].self, holders)))
     }
 

@@ -64,8 +64,8 @@ struct ResumedDownloadRulesTests {
         arguments: [
             (.rest, .status, 403, 0, PartCounts(refusals: 3)),
             (.rest, .malformedResponse, nil, 9, PartCounts(refusals: 3)),
-            (.rest, .connectionLost, nil, 9, PartCounts(refusals: 3, failures: 2)),
-            (.rest, .idleTimedOut, nil, 9, PartCounts(refusals: 3, failures: 2)),
+            (.rest, .connectionLost, nil, 9, PartCounts(refusals: 3)),
+            (.rest, .idleTimedOut, nil, 9, PartCounts(refusals: 3)),
             (.rest, .totalTimedOut, nil, 9, PartCounts(refusals: 3, failures: 2)),
             (.rest, .totalTimedOut, nil, 0, PartCounts(refusals: 2, failures: 1)),
             (.rest, .connectionRefused, nil, 0, PartCounts(refusals: 2, failures: 1)),

@@ -153,12 +153,20 @@ struct StreamLimitTests {
     @Test func aWaitingRefusedStreamIsCancelledAndPaused() async throws {
         try await withServer(.init(stated: 100, refusesFor: .seconds(600))) { server, client in
             let task = client.task(.get, "a")
-            await server.firstRequest()
+            task.resume()
+            while server.counts.requests < 3 { try await Task.sleep(for: .milliseconds(5)) }
             task.pause()
+            let count = server.counts.requests
+            // One that was on its way may still arrive; in this time, three more would.
+            try await Task.sleep(for: .milliseconds(500))
+            #expect(server.counts.requests <= count + 1)
+            task.resume()
+            while server.counts.requests < count + 2 { try await Task.sleep(for: .milliseconds(5)) }
             task.cancel()
             #expect(try await failure { try await task.value }.kind == .cancelled)
+            let before = server.counts.requests
             let direct = Task { try await client.get("b") }
-            while server.counts.requests < 3 { try await Task.sleep(for: .milliseconds(5)) }
+            while server.counts.requests < before + 3 { try await Task.sleep(for: .milliseconds(5)) }
             direct.cancel()
             await #expect(throws: NetworkError.self) { try await direct.value }
         }

@@ -131,12 +131,13 @@ final class TransferLane {
         // An end can change the table.
         for index in transfers.value.indices {
             guard let transfer = transfers.value[index] else { continue }
-            if transfer.clock.takeStart(context.now) { transfer.submit(to: pool) }
-            // It can be on another loop by now, or have ended.
-            guard transfers.value[index] === transfer else { continue }
             if let phase = transfer.clock.expired(context.now), !transfer.mayWaitOn(after: phase) {
                 end(transfer, transfer.timeout(phase), after: phase)
-            } else {
+                continue
+            }
+            if transfer.clock.takeStart(context.now) { transfer.submit(to: pool) }
+            // It can be on another loop by now, or have ended.
+            if transfers.value[index] === transfer {
                 next = min(next, transfer.clock.nextDeadline)
             }
         }
