@@ -162,7 +162,7 @@ struct ErrorTests {
         func intercept(_ request: Request, next: Next) async throws -> Reply {
             do {
                 return try await next(request)
-            } catch let error as NetworkError {
+            } catch {
                 #expect(try error.decode(as: Refusal.self) == Refusal(errorCode: 7))
                 throw error
             }
