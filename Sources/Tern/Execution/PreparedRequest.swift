@@ -524,9 +524,10 @@ extension PreparedRequest {
     /// before it is sent again, until a connection has room.
     private static let maximumAttempts = 10
 
-    /// Returns the time before a further attempt. The second one begins at once: most often, it waits for a connection
-    /// with room. The times double from 50 ms to 2 s, so that a server which refuses for a moment is not asked ten
-    /// times within it, and are drawn from their upper half, so that the requests of a burst part.
+    /// Returns the time to wait after a number of refusals before the request is sent again. After the first one, it is
+    /// sent at once: most often, it waits for a connection with room. The times double from 50 ms to 2 s, so that a
+    /// server which refuses for a moment is not asked ten times within it, and are drawn from their upper half, so that
+    /// the requests of a burst part.
     static func delay(afterRefusals refusals: Int) -> Duration {
         guard refusals > 1 else { return .zero }
         let limit = min(2_000, 50 << min(refusals - 2, 10))
