@@ -1,3 +1,4 @@
+import BenchShapes
 import BenchSupport
 import Tern
 
