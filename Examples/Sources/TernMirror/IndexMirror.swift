@@ -122,8 +122,7 @@ struct IndexMirror {
         let task = client.download(
             file.entry.url.absoluteString, to: file.place, resuming: .automatically, options: options)
         do {
-            // A download goes on without its handle. When the caller is cancelled, end the download, and wait for its
-            // end.
+            // A download goes on without its handle. A caller that is cancelled ends it, and waits for its end.
             let result = try await withTaskCancellationHandler {
                 try await Task { try await task.value }.value
             } onCancel: {
