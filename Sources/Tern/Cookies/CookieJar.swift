@@ -197,18 +197,18 @@ package struct CookieJar: Sendable {
         var found: [Entry] = []
         access += 1
         for domain in CookieMatching.domains(above: target.host) {
-            guard var list = entries[String(domain)] else { continue }
+            guard let place = entries.index(forKey: String(domain)) else { continue }
             let isHost = domain.utf8.count == target.host.utf8.count
-            for index in list.indices {
-                let cookie = list[index].cookie
+            for index in entries.values[place].indices {
+                let cookie = entries.values[place][index].cookie
                 guard isHost || !cookie.isHostOnly, target.isSecure || !cookie.isSecure,
                     !cookie.isExpired(at: now), CookieMatching.path(path, isWithin: cookie.path),
                     !isCrossSite || cookie.isSentAcrossSites(method)
                 else { continue }
-                list[index].lastAccess = access
-                found.append(list[index])
+                // In its place: a copy of the list would cost more than all the rest.
+                entries.values[place][index].lastAccess = access
+                found.append(entries.values[place][index])
             }
-            entries[String(domain)] = list
         }
         removeCookies(from: &found, room: limits.fieldSize - (taken > 0 ? taken + 2 : 0))
         found.sort { left, right in
@@ -283,8 +283,11 @@ enum CookieMatching {
     /// Returns whether the host is an IPv6 address, or ends in a number, as only IPv4 addresses do (WHATWG URL, §3.5).
     static func isAddress(_ host: String.UTF8View) -> Bool {
         if host.contains(UInt8(ascii: ":")) { return true }
-        let last = host.split(separator: UInt8(ascii: ".")).last ?? Substring().utf8
-        return !last.isEmpty && last.allSatisfy(\.isASCIIDigit)
+        let dot = UInt8(ascii: ".")
+        guard let end = host.lastIndex(where: { $0 != dot }) else { return false }
+        let labels = host[...end]
+        let last = labels.lastIndex(of: dot).map { labels[labels.index(after: $0)...] } ?? labels
+        return last.allSatisfy(\.isASCIIDigit)
     }
 
     /// Returns whether a request's path is the cookie's path or below it.

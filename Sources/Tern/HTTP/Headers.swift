@@ -78,6 +78,14 @@ public struct Headers: Sendable {
         }
     }
 
+    /// Returns whether both have the same fields in the same order and spelling, byte for byte.
+    package func isWritten(like other: Headers) -> Bool {
+        fields.count == other.fields.count
+            && zip(fields, other.fields).allSatisfy { mine, their in
+                mine.value.hasSameBytes(as: their.value) && mine.name.hasSameBytes(as: their.name)
+            }
+    }
+
     /// Returns whether the name has at least one value.
     public func contains(_ name: String) -> Bool {
         fields.contains { Self.namesMatch($0.name, name) }
