@@ -117,14 +117,18 @@ def over_connections(cases, clients, runs):
 
 
 def section(file, title):
-    """The section of a file with that title, up to its end; empty when there is none."""
+    """The section of a file with that title, up to the next one; empty when there is none."""
     text = file.read_text() if file.exists() else ""
-    return text[text.index(f"\n## {title}\n"):] if f"\n## {title}\n" in text else ""
+    start = text.find(f"\n## {title}\n")
+    if start < 0:
+        return ""
+    end = text.find("\n## ", start + 1)
+    return text[start:] if end < 0 else text[start:end]
 
 
 def replace_section(file, title, text):
-    """Writes the last section of a file in place of the one with that title."""
-    kept = file.read_text().removesuffix(section(file, title)) if file.exists() else "# Benchmarks\n"
+    """Writes a section at the end of a file, in place of the one with that title."""
+    kept = file.read_text().replace(section(file, title), "") if file.exists() else "# Benchmarks\n"
     file.write_text(f"{kept}\n## {title}\n\n{text}")
 
 

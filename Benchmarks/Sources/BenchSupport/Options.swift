@@ -56,6 +56,8 @@ public struct Options: Sendable {
     public var expected: Decoded?
     /// A Boolean value that indicates whether the progress of each request is read. Only Tern's program supports it.
     public var watches = false
+    /// The additions to the session of each call, such as `cookie`. Only Tern's program supports any.
+    public var additions: Set<String> = []
     /// A Boolean value that indicates whether the calls run on the executor of their session.
     public var usesExecutor = false
     /// The number of event loops; nil: the default. Only Tern's program supports this option, `origins` and `sessions`.
@@ -70,7 +72,8 @@ public struct Options: Sendable {
         usage: bench-X get|https|h2|body64k|download-file|download-stream|upload|user|page|post --url URL \
         --connections N --requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] \
         [--at-once N] [--expect COUNT,SUM,SUM] \
-        [--watch yes|no] [--executor yes|no] [--loops N] [--origins N] [--sessions N]
+        [--watch yes|no] [--with cookie,observer,retry,adapter,interceptor,handle] \
+        [--executor yes|no] [--loops N] [--origins N] [--sessions N]
         """
 
     /// Reads the arguments after the program's name; nil when they make no sense.
@@ -92,6 +95,7 @@ public struct Options: Sendable {
             case "--size": size = Int(value)
             case "--expect": expected = Decoded(value)
             case "--watch": watches = value == "yes"
+            case "--with": additions = Set(value.split(separator: ",").map(String.init))
             case "--executor": usesExecutor = value == "yes"
             case "--loops": loops = Int(value)
             case "--origins": origins = Int(value) ?? 0

@@ -66,6 +66,7 @@ final class Peer: Sendable {
             configuration.maximumConnections = max(configuration.maximumConnections, options.connections)
         }
         if let caFile = options.caFile { configuration.authorities = .file(caFile) }
+        Additions(options.additions).add(to: &configuration, url: options.url)
         return configuration
     }
 
@@ -75,6 +76,7 @@ final class Peer: Sendable {
     let warmUpPath: String
     let file: URL
     let watches: Bool
+    let makesHandles: Bool
     /// The number of values that a typed call decodes, and the size of their JSON.
     let count: Int
     let size: Int
@@ -91,6 +93,7 @@ final class Peer: Sendable {
         warmUpPath = options.warmUpURL.flatMap(split)?.path ?? path
         file = URL(filePath: options.file)
         watches = options.watches
+        makesHandles = options.additions.contains(Additions.handle)
         count = options.expected?.count ?? 0
         size = options.size ?? 0
         do {
@@ -104,6 +107,7 @@ final class Peer: Sendable {
     func perform(_ scenario: Scenario) async throws -> Int {
         let path = scenario == self.scenario ? path : warmUpPath
         if watches { return try await performWatched(scenario, path) }
+        if makesHandles { return try await client.task(.get, path).value.count }
         switch scenario {
         case .get, .https, .h2, .body64k:
             return try await client.get(path).count
