@@ -11,7 +11,7 @@ import Foundation
 ///
 /// Digest counts its uses, so a caller that sends several requests keeps the changed value.
 package struct Authorization: Sendable {
-    private enum Scheme {
+    private indirect enum Scheme {
         case fixed(String)
         case digest(DigestSession)
     }

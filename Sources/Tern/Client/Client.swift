@@ -43,7 +43,7 @@ public struct Client: Sendable {
     private let baseAuthority: Target.Authority?
     /// Marks the headers that came from this client, so that a redirect to another origin can remove them; nil when
     /// they can follow every redirect.
-    private var markedHeaders: Request.Extras?
+    private var markedHeaders: RequestOptions?
 
     /// Creates a client that resolves paths against a base URL. Without one, every path must be an absolute URL.
     ///
@@ -100,7 +100,7 @@ public struct Client: Sendable {
             markedHeaders = nil
             return
         }
-        markedHeaders = Request.Extras(ClientHeaders(fields: headers, origin: base.root.origin))
+        markedHeaders = RequestOptions(ClientHeaders(fields: headers, origin: base.root.origin))
     }
 
     /// Returns the request that a verb sends, changed by `configure`.
@@ -117,7 +117,7 @@ public struct Client: Sendable {
         // Created once, because a copy has many fields.
         var request = Request(
             method, consume target, headers: combined(own, headers), body: body,
-            clientHeaders: isOwn ? markedHeaders : nil)
+            options: isOwn ? markedHeaders : nil)
         try configure(&request)
         return request
     }

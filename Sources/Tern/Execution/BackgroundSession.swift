@@ -159,7 +159,7 @@ private struct RestoredTaskExecution: Sendable {
     private func outcome(
         for record: TaskRecord, onFile: @escaping @Sendable (String) -> Void
     ) async throws(NetworkError) -> TransferOutcome {
-        let wire = request.makeWireRequest(priority: record.priority)
+        let wire = request.makeWireRequest(request.makeMessage(), priority: record.priority)
         let transfer = Transfer(wire, meter: record.meter) { head in record.receive(head) }
         transport.bind(transfer, to: BackgroundTransport.Adoption(task: task, onFile: onFile))
         guard record.begin(transfer) else {

@@ -115,20 +115,21 @@ extension DownloadExecution {
 
     /// Performs the request. A continued download asks for the rest, and for the whole file if the server no longer has
     /// that rest.
-    func performAtOffset(
-        _ request: PreparedRequest, _ execution: RequestExecution
+    func responseAtOffset(
+        to request: PreparedRequest, through next: any Stage
     ) async throws(NetworkError) -> IncomingResponse {
-        guard let resumed else { return try await execution.perform(request) }
+        guard let resumed else { return try await next.response(to: request, of: record) }
         let resumeRules = resumed.data.resumeRules
         resumed.newest.stage = .rest
-        if resumeRules.counts.asksForWhole { return try await wholeFile(request, by: execution, checking: resumeRules) }
+        if resumeRules.counts.asksForWhole { return try await wholeFile(request, through: next, checking: resumeRules) }
         record.meter.startDownload(at: resumed.data.offset, of: resumed.data.totalBytes, countsBody: false)
         var response: IncomingResponse
         do throws(NetworkError) {
-            response = try await execution.perform(request.requestingIdentity(adding: resumeRules.fields))
+            response = try await next.response(
+                to: request.requestingIdentity(adding: resumeRules.fields), of: record)
         } catch {
             guard resumeRules.decision(after: error) == .askForWhole else { throw error }
-            return try await wholeFile(request, by: execution, checking: resumeRules)
+            return try await wholeFile(request, through: next, checking: resumeRules)
         }
         // `try?`: an invalid URL has no origin to compare.
         let origin = (try? Target(absolute: resumed.data.url))?.origin
@@ -141,23 +142,23 @@ extension DownloadExecution {
             return response
         case .askForWhole:
             await response.discard()
-            return try await wholeFile(request, by: execution, checking: resumeRules)
+            return try await wholeFile(request, through: next, checking: resumeRules)
         case .refuse:
             // The validation reports it.
             if response.request.refusal(of: response) != nil { return response }
             let reason = "the server answers the request for the rest of the file with status \(head.status)"
-            throw await execution.refused(
+            throw await record.refused(
                 response, for: TransferFailure(.malformedResponse, reason, underlying: PartProblem.refused))
         }
     }
 
     /// Asks for the whole file in place of the rest.
     func wholeFile(
-        _ request: PreparedRequest, by execution: RequestExecution, checking rules: ResumedDownloadRules
+        _ request: PreparedRequest, through next: any Stage, checking rules: ResumedDownloadRules
     ) async throws(NetworkError) -> IncomingResponse {
         resumed?.newest.stage = .whole
         record.meter.startDownload(at: 0, of: nil, countsBody: false)
-        return try checked(try await execution.perform(request), by: rules)
+        return try checked(try await next.response(to: request, of: record), by: rules)
     }
 
     /// Checks the whole file that is asked for because a response did not fit the part.

@@ -137,22 +137,9 @@ struct DownloadExecution: Sendable {
     // MARK: The response
 
     func acceptedResponse() async throws(NetworkError) -> IncomingResponse {
-        let execution = RequestExecution(request: request, record: record)
-        if !request.hasInterceptors { return try await validatedResponse(to: request, execution) }
-        return try await execution.intercepted { request throws(NetworkError) in
-            try await validatedResponse(to: request, execution)
-        }
-    }
-
-    private func validatedResponse(
-        to request: PreparedRequest, _ execution: RequestExecution
-    ) async throws(NetworkError) -> IncomingResponse {
-        let response = try await performAtOffset(request, execution)
-        if let refusal = response.request.refusal(of: response) {
-            throw await execution.refused(response, for: refusal)
-        }
-        record.registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(record)) }
-        return response
+        let stages = record.registry.stages
+        let own = DownloadStage(download: self, next: stages.followUps)
+        return try await stages.stages(of: request.request, accepting: own).response(to: request, of: record)
     }
 
     // MARK: The temporary file
@@ -338,6 +325,24 @@ struct DownloadExecution: Sendable {
     func fileError(_ reason: String, cause: any Error, head: ResponseHead? = nil) -> NetworkError {
         NetworkError(
             TransferFailure(.fileSystem, reason, underlying: cause), request: request.request, response: head)
+    }
+}
+
+/// Accepts or refuses the response to a download. One that is continued asks for the rest first.
+private final class DownloadStage: Stage {
+    private let download: DownloadExecution
+    private let next: any Stage
+
+    init(download: DownloadExecution, next: any Stage) {
+        self.download = download
+        self.next = next
+    }
+
+    func response(to request: PreparedRequest, of task: TaskRecord) async throws(NetworkError) -> IncomingResponse {
+        let response = try await download.responseAtOffset(to: request, through: next)
+        if let refusal = response.request.refusal(of: response) { throw await task.refused(response, for: refusal) }
+        task.registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(task)) }
+        return response
     }
 }
 

@@ -6,8 +6,7 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// Answers each exchange with a server, inside the loop that follows redirects and challenges. `TernHTTPCache`
-/// implements it. Without a cache, the cost is one comparison.
+/// Answers the requests of `CacheStage`, behind `FollowUpStage`. `TernHTTPCache` implements it.
 package protocol ExchangeCache: Sendable {
     /// Returns the response to a request: a stored one, or that of the server.
     func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse
@@ -15,8 +14,10 @@ package protocol ExchangeCache: Sendable {
 
 /// A request on its way to the server, for which the cache may have an answer.
 package struct NetworkExchange: Sendable {
-    let execution: RequestExecution
     let prepared: PreparedRequest
+    private let record: TaskRecord
+    /// The stage behind the cache.
+    private let network: any Stage
 
     package var request: Request { prepared.request }
     package var target: Target { prepared.request.target }
@@ -52,12 +53,13 @@ package struct NetworkExchange: Sendable {
         let record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Void.self)
         // It never starts.
         record.fail()
-        self.init(execution: RequestExecution(request: prepared, record: record), prepared: prepared)
+        self.init(prepared: prepared, task: record, network: AttemptStage())
     }
 
-    init(execution: RequestExecution, prepared: PreparedRequest) {
-        self.execution = execution
+    init(prepared: PreparedRequest, task: TaskRecord, network: any Stage) {
+        record = task
         self.prepared = prepared
+        self.network = network
         sessionFields = prepared.presentSessionFields
         headers = prepared.fieldsAsSent(with: sessionFields)
         scope =
@@ -66,7 +68,8 @@ package struct NetworkExchange: Sendable {
     }
 
     private init(_ other: NetworkExchange, prepared: PreparedRequest) {
-        execution = other.execution
+        record = other.record
+        network = other.network
         self.prepared = prepared
         headers = other.headers
         sessionFields = other.sessionFields
@@ -78,7 +81,7 @@ package struct NetworkExchange: Sendable {
     /// it was sent.
     package var ofAnotherUser: NetworkExchange? {
         guard !prepared.presentSessionFields.hasSameUser(as: sessionFields) else { return nil }
-        return NetworkExchange(execution: execution, prepared: prepared)
+        return NetworkExchange(prepared: prepared, task: record, network: network)
     }
 
     /// Sends the request with the cookies and the authorization that ``headers`` have.
@@ -90,14 +93,14 @@ package struct NetworkExchange: Sendable {
     package func send(
         adding fields: Headers = [:], onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) async throws(NetworkError) -> IncomingResponse {
-        let sent = prepared.adding(fields, with: sessionFields)
-        return try await execution.send(sent, onHead: onHead).answering(prepared)
+        let sent = prepared.adding(fields, with: sessionFields, onHead: onHead)
+        return try await network.response(to: sent, of: record).answering(prepared)
     }
 
     /// Returns a stored response.
     package func answer(_ head: ResponseHead, body: StoredBody) -> IncomingResponse {
-        registry.observe { $0.didReceive(head, of: AnySessionTask(execution.record)) }
-        return IncomingResponse(stored: body, request: prepared, head: head, record: execution.record)
+        registry.observe { $0.didReceive(head, of: AnySessionTask(record)) }
+        return IncomingResponse(stored: body, request: prepared, head: head, record: record)
     }
 
     /// Returns the error of the request.
@@ -108,7 +111,7 @@ package struct NetworkExchange: Sendable {
     /// Asks the policies whether the response may be stored, and for how long.
     package func storing(of head: ResponseHead) async throws(NetworkError) -> ResponseStoring? {
         try await prepared.policies?.ask(about: prepared.request) { policy in
-            try await policy.storing(of: head, for: AnySessionTask(execution.record))
+            try await policy.storing(of: head, for: AnySessionTask(record))
         }
     }
 
@@ -118,22 +121,28 @@ package struct NetworkExchange: Sendable {
         for waiter: Waiter<Value>, onCancel wake: @escaping @Sendable () -> Void
     ) async -> Value {
         // So that `cancelAll` finds a task that has not been sent.
-        execution.record.register()
-        if !execution.record.setCancellation(wake) { wake() }
+        record.register()
+        if !record.setCancellation(wake) { wake() }
         let value = await waiter.wait(onCancel: wake)
-        _ = execution.record.setCancellation(nil)
+        _ = record.setCancellation(nil)
         return value
+    }
+
+    /// Does work that waits, and that a cancellation of the task cancels.
+    package func wait(for work: @escaping @Sendable () async -> Void) async {
+        // `try?`: the work throws nothing.
+        _ = try? await record.cancellable(work)
     }
 
     /// Calls `action` when the task is paused, and at once if it is paused already. Replaces an earlier action.
     package func whenPaused(_ action: @escaping @Sendable () -> Void) {
         guard prepared.hasHandle else { return }
-        if !execution.record.setPauseAction(action) { action() }
+        if !record.setPauseAction(action) { action() }
     }
 
     /// Registers the task with its session before a wait, so that `cancelAll` and `drained` find it. Otherwise, a task
     /// is registered when its request is sent.
-    package func register() { execution.record.register() }
+    package func register() { record.register() }
 
     /// Sleeps on the clock of the session.
     package func sleep(for duration: Duration) async throws {
@@ -145,13 +154,13 @@ package struct NetworkExchange: Sendable {
     ///
     /// - Returns: A function that ends the second.
     package func isJoined(by other: NetworkExchange) -> @Sendable () -> Void {
-        let (record, joining) = (execution.record, other.execution.record)
+        let (record, joining) = (record, other.record)
         if record.priority < joining.priority { record.priority = joining.priority }
         record.meter.addFollower(joining.meter)
         return { record.meter.removeFollower(joining.meter) }
     }
 
-    package var isCancelled: Bool { execution.record.isCancelled }
+    package var isCancelled: Bool { record.isCancelled }
 
     /// The limit on the whole task, less the time that earlier requests of it have used; nil for none.
     package var remainingTime: Duration? {
@@ -178,8 +187,7 @@ package struct NetworkExchange: Sendable {
         guard record.startInCaller() else { return }
         let result = await withTaskCancellationHandler {
             await record.run { record throws(NetworkError) in
-                let execution = RequestExecution(request: prepared, record: record)
-                let response = try await execution.exchange(prepared)
+                let response = try await registry.stages.exchange.response(to: prepared, of: record)
                 while response.isRecorded, await response.chunks() != nil {}
                 // Nobody needs a body that is not stored.
                 guard response.isRecorded else {

@@ -71,6 +71,14 @@ package struct IncomingResponse: Sendable {
         }
     }
 
+    /// Whether the response came from the wire, and its end has arrived.
+    var isWhole: Bool {
+        switch origin {
+        case .whole: outcome != nil
+        case .open: false
+        }
+    }
+
     /// nil for a response from the wire that is whole.
     private var source: Source? {
         switch origin {

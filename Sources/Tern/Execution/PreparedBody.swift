@@ -7,7 +7,9 @@ import Foundation
 #endif
 
 /// The body of a request, ready to be sent: encoded, opened or compressed, with its length if that is known.
-struct PreparedBody: Sendable {
+///
+/// A class, because each attempt of the request has it.
+final class PreparedBody: Sendable {
     enum Content: Sendable {
         case none
         case bytes(Data)
@@ -15,9 +17,9 @@ struct PreparedBody: Sendable {
         case stream(@Sendable () -> ChunkSource)
     }
 
-    private(set) var content: Content
+    let content: Content
     /// The exact number of bytes; nil if it is not known.
-    private(set) var length: Int64?
+    let length: Int64?
     let files: FileStore
     /// The speed limit; nil for none.
     let throttle: Request.Body.Throttle?
@@ -48,91 +50,88 @@ struct PreparedBody: Sendable {
         contentType = request.body.contentType
         throttle = transformation?.throttle
         contentEncoding = transformation?.compression?.rawValue
-        let stated = prepared.statedLength
         trailers = if case .stream(let sequence) = request.body.content { sequence.trailers } else { nil }
+        let opened = try await Self.open(prepared, files)
+        guard let compression = transformation?.compression else {
+            if let stated = prepared.statedLength, let length = opened.length, stated != length {
+                let reason = "Content-Length says \(stated) bytes and the body has \(length)"
+                throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+            }
+            (content, length) = opened
+            return
+        }
+        if prepared.headers.contains("Content-Encoding") || prepared.statedLength != nil {
+            let reason = "a body that Tern compresses cannot have a Content-Encoding or Content-Length of its own"
+            throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+        }
+        (content, length) = try Self.compressed(opened, by: compression, of: request, files)
+    }
+
+    /// Encodes, opens or measures the body, before it is compressed.
+    private static func open(
+        _ prepared: PreparedRequest, _ files: FileStore
+    ) async throws(NetworkError) -> (content: Content, length: Int64?) {
+        let request = prepared.request
         switch request.body.content {
         case .none:
-            content = .none
-            length = nil
+            return (.none, nil)
         case .data(let data):
-            content = .bytes(data)
-            length = Int64(data.count)
+            return (.bytes(data), Int64(data.count))
         case .encoded(let format, let encode):
             do {
                 let data = try encode(prepared.registry.configuration)
-                content = .bytes(data)
-                length = Int64(data.count)
+                return (.bytes(data), Int64(data.count))
             } catch {
-                throw Self.failure(
+                throw failure(
                     "the body cannot be encoded as \(format): \(EncodingProblem.text(error))", cause: error, of: request
                 )
             }
         case .file(let url):
-            let path = url.path
             do {
-                length = try await files.length(ofFile: path)
+                return (.file(url.path), try await files.length(ofFile: url.path))
             } catch {
-                throw Self.failure("the body's file cannot be read: \(error)", cause: error, of: request)
+                throw failure("the body's file cannot be read: \(error)", cause: error, of: request)
             }
-            content = .file(path)
         case .multipart(let form):
             do {
                 let message = try await MultipartMessage(form, files)
-                content = .stream { message.makeSource(files) }
-                length = message.length
+                return (.stream { message.makeSource(files) }, message.length)
             } catch {
-                throw Self.failure("the multipart form cannot be sent: \(error)", cause: error, of: request)
+                throw failure("the multipart form cannot be sent: \(error)", cause: error, of: request)
             }
         case .stream(let sequence):
-            let exact = sequence.length ?? stated
-            if exact == 0 {
-                // An empty body is sent without its source, so the source is checked here.
-                try await Self.confirmEmpty(sequence.open(), of: request)
-                content = .bytes(Data())
-            } else {
-                content = .stream(sequence.open)
-            }
-            self.length = exact
-        }
-        if let compression = transformation?.compression {
-            if prepared.headers.contains("Content-Encoding") || stated != nil {
-                let reason =
-                    "a body that Tern compresses cannot have a Content-Encoding or Content-Length of its own"
-                throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
-            }
-            try compress(compression, of: request)
-        } else if let stated, let length, stated != length {
-            let reason = "Content-Length says \(stated) bytes and the body has \(length)"
-            throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+            let exact = sequence.length ?? prepared.statedLength
+            if exact != 0 { return (.stream(sequence.open), exact) }
+            // An empty body is sent without its source, so the source is checked here.
+            try await confirmEmpty(sequence.open(), of: request)
+            return (.bytes(Data()), exact)
         }
     }
 
     /// Compresses bytes in memory at once, so that their length is known. A body that is read piece by piece is
     /// compressed while it is sent.
-    private mutating func compress(
-        _ compression: Request.Body.Compression, of request: Request
-    ) throws(NetworkError) {
-        switch content {
+    private static func compressed(
+        _ body: (content: Content, length: Int64?), by compression: Request.Body.Compression, of request: Request,
+        _ files: FileStore
+    ) throws(NetworkError) -> (content: Content, length: Int64?) {
+        let expected = body.length
+        switch body.content {
         case .none:
-            break
+            return body
         case .bytes(let data):
             do {
                 let compressed = try Deflater.compress(data, compression)
-                content = .bytes(compressed)
-                length = Int64(compressed.count)
+                return (.bytes(compressed), Int64(compressed.count))
             } catch {
-                throw Self.failure("the body cannot be compressed: \(error)", cause: error, of: request)
+                throw failure("the body cannot be compressed: \(error)", cause: error, of: request)
             }
         case .file(let path):
-            let (files, expected) = (files, length)
-            content = .stream {
+            let content = Content.stream {
                 Deflater.source(compression, of: ChunkSource.exactly(expected) { try await files.reader(ofFile: path) })
             }
-            length = nil
+            return (content, nil)
         case .stream(let makeSource):
-            let expected = length
-            content = .stream { Deflater.source(compression, of: .exactly(expected) { makeSource() }) }
-            length = nil
+            return (.stream { Deflater.source(compression, of: .exactly(expected) { makeSource() }) }, nil)
         }
     }
 
@@ -154,13 +153,13 @@ struct PreparedBody: Sendable {
     }
 
     /// Adds the body and its header fields to a request. The transport sets Content-Length.
-    func add(to wire: inout WireRequest, pipe: UploadPipe?) {
-        if wire.headers.contains("Content-Length") { wire.headers.remove("Content-Length") }
+    func add(to message: inout WireRequest.Message, pipe: UploadPipe?) {
+        if message.headers.contains("Content-Length") { message.headers.remove("Content-Length") }
         if case .none = content { return }
-        if let contentType, !wire.headers.contains("Content-Type") { wire.headers["Content-Type"] = contentType }
-        if let contentEncoding { wire.headers["Content-Encoding"] = contentEncoding }
-        if case .bytes(let data) = content { wire.source = .bytes(data) }
-        if let pipe { wire.source = .pipe(pipe, length: length) }
+        if let contentType, !message.headers.contains("Content-Type") { message.headers["Content-Type"] = contentType }
+        if let contentEncoding { message.headers["Content-Encoding"] = contentEncoding }
+        if case .bytes(let data) = content { message.source = .bytes(data) }
+        if let pipe { message.source = .pipe(pipe, length: length) }
     }
 
     /// The bytes of a body in memory, empty for no body; nil for a file or a stream.

@@ -22,7 +22,7 @@ extension PreparedRequest {
     }
 
     /// Adds the authorization that the server or the proxy accepted before, unless the caller wrote the field.
-    func addAuthorization(to wire: inout WireRequest, _ body: PreparedBody) throws(NetworkError) {
+    func addAuthorization(to message: inout WireRequest.Message, _ body: PreparedBody) throws(NetworkError) {
         for source in [AuthenticationChallenge.Source.server, .proxy] {
             // The nonce of this request's challenge, even if other requests have used it meanwhile.
             var own = challengeAnswer?.source == source ? challengeAnswer : nil
@@ -42,7 +42,7 @@ extension PreparedRequest {
                 ?? registry.authorizations.field(
                     for: request.target, owner: credentialOwner, source: source, method: request.method,
                     bodyHash: hash ?? [])
-            if let field { wire.headers[field.name] = field.value }
+            if let field { message.headers[field.name] = field.value }
         }
     }
 
@@ -74,13 +74,15 @@ extension PreparedRequest {
 
     /// Asks the credential provider for a credential to send before a challenge, and remembers it. The credential of
     /// the URL goes before it.
-    func prepareAuthorization() async throws(NetworkError) {
+    func prepareAuthorization(of task: TaskRecord) async throws(NetworkError) {
         guard let provider = request.credentials ?? registry.configuration.credentials,
             !headers.contains("Authorization"), Credential(of: request.target) == nil,
             registry.authorizations.authorization(for: request.target, owner: credentialOwner) == nil
         else { return }
         do {
-            let given = try await withinTotalTime { [request] in try await provider.preemptiveCredential(for: request) }
+            let given = try await withinTotalTime(of: task) { [request] in
+                try await provider.preemptiveCredential(for: request)
+            }
             guard let credential = given else { return }
             let authorization = try Authorization(preemptive: credential)
             registry.authorizations.remember(authorization, for: request.target, owner: credentialOwner)
@@ -89,16 +91,23 @@ extension PreparedRequest {
         }
     }
 
-    /// Asks a credential provider. Its time counts for the total time limit, and it is cancelled when that is reached.
+    /// Asks a credential provider. Its time counts for the total time limit, and it is cancelled when that is reached,
+    /// and together with the task.
     ///
     /// - Parameter attempt: The time of the attempt that was challenged.
     func withinTotalTime(
-        after attempt: Duration = .zero, _ ask: @escaping @Sendable () async throws -> Credential?
+        of task: TaskRecord, after attempt: Duration = .zero, _ ask: @escaping @Sendable () async throws -> Credential?
     ) async throws -> Credential? {
         let timeouts = request.timeouts(in: registry.configuration.timeouts)
-        guard let total = timeouts.total else { return try await ask() }
+        guard let total = timeouts.total else { return try await task.cancellable(ask) }
         let rest = max(.zero, total - timeouts.spent - attempt)
-        return try await withThrowingTaskGroup(of: Credential??.self) { group in
+        return try await task.cancellable { [self] in try await firstCredential(within: rest, of: total, ask) }
+    }
+
+    private func firstCredential(
+        within rest: Duration, of total: Duration, _ ask: @escaping @Sendable () async throws -> Credential?
+    ) async throws -> Credential? {
+        try await withThrowingTaskGroup(of: Credential??.self) { group in
             group.addTask { .some(try await ask()) }
             group.addTask { [clock = registry.clock] in
                 try await clock.sleepWithoutDescriptor(for: rest)

@@ -6,8 +6,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A request that has been checked and combined with the session's configuration. Whatever can be refused is refused
-/// here, before a task exists.
+/// A request that was checked and combined with the session's configuration. The first one of a task is checked before
+/// the task exists, and each one that takes its place before it is sent.
 ///
 /// A class, because it passes through every stage, and copies of its many fields showed in profiles.
 final class PreparedRequest: Sendable {
@@ -22,59 +22,53 @@ final class PreparedRequest: Sendable {
     let request: Request
     let registry: TaskRegistry
     let delivery: Delivery
-    /// Whether the task has a handle. It can then be paused, and its head can be requested before its end.
+    /// Whether the caller has a handle, with which it can pause the task or read its head before the end.
     let hasHandle: Bool
     /// The content types that are accepted for the task's value.
     let acceptedTypes: AcceptedTypes
     /// The header fields of the session and of the request.
     let headers: Headers
     let decompresses: Bool
-    /// nil for a request with the defaults.
-    private let extras: Extras?
+    private let attributes: Attributes
 
-    /// The properties that few requests have. A class, so that the others have one empty reference.
-    private final class Extras: Sendable {
-        let requestsIdentity: Bool
-        let redirectedFrom: [Target]
-        let challengeAnswer: Authorization?
-        let needsNewConnection: Bool
-        let isRefresh: Bool
-        let upgrade: UpgradeOffer?
-        let sessionFields: SessionFields?
+    /// The attributes that a request keeps from the one whose place it takes.
+    private struct Attributes: Sendable {
+        /// Whether the request asks for an uncompressed body, because offsets count its bytes.
+        var requestsIdentity = false
+        /// Whether the request must not use a pooled connection, because one answered that it does not serve the
+        /// origin.
+        var needsNewConnection = false
+        var isRefresh = false
+        var redirectedFrom: [Target] = []
+        var challengeAnswer: Authorization?
+        var upgrade: UpgradeOffer?
+        var sessionFields: SessionFields?
+        /// Receives the head before a body that is collected.
+        var onHead: (@Sendable (ResponseHead) -> Void)?
 
-        init(
-            requestsIdentity: Bool = false, redirectedFrom: [Target] = [], challengeAnswer: Authorization? = nil,
-            needsNewConnection: Bool = false, isRefresh: Bool = false, upgrade: UpgradeOffer? = nil,
-            sessionFields: SessionFields? = nil
-        ) {
-            self.requestsIdentity = requestsIdentity
-            self.redirectedFrom = redirectedFrom
-            self.challengeAnswer = challengeAnswer
-            self.needsNewConnection = needsNewConnection
-            self.isRefresh = isRefresh
-            self.upgrade = upgrade
-            self.sessionFields = sessionFields
+        /// The attributes for a request that is a new one for the server.
+        var ofOtherRequest: Attributes {
+            var other = self
+            (other.challengeAnswer, other.needsNewConnection) = (nil, false)
+            (other.sessionFields, other.onHead) = (nil, nil)
+            return other
         }
     }
 
-    /// Whether the request asks for an uncompressed body, because offsets count its bytes.
-    private var requestsIdentity: Bool { extras?.requestsIdentity ?? false }
     /// The URLs of the redirects that led here, oldest first.
-    var redirectedFrom: [Target] { extras?.redirectedFrom ?? [] }
+    var redirectedFrom: [Target] { attributes.redirectedFrom }
     /// The answer to a challenge of this request; nil if a remembered authorization is sent, if any.
-    var challengeAnswer: Authorization? { extras?.challengeAnswer }
+    var challengeAnswer: Authorization? { attributes.challengeAnswer }
     /// Whether the request answers a challenge. Known without a copy of the answer.
-    var answersChallenge: Bool { extras.map { $0.challengeAnswer != nil } ?? false }
-    /// Whether the request must not use a pooled connection, because one answered that it does not serve the origin.
-    private var needsNewConnection: Bool { extras?.needsNewConnection ?? false }
+    var answersChallenge: Bool { attributes.challengeAnswer != nil }
     /// Whether the request refreshes a stored response in the background.
-    var isRefresh: Bool { extras?.isRefresh ?? false }
+    var isRefresh: Bool { attributes.isRefresh }
     /// The protocol that the request asks the server to switch to; nil for none.
-    var upgrade: UpgradeOffer? { extras?.upgrade }
+    var upgrade: UpgradeOffer? { attributes.upgrade }
     /// The cookies and the authorization to send; nil for those that the session has when the request is sent.
-    var sessionFields: SessionFields? { extras?.sessionFields }
+    var sessionFields: SessionFields? { attributes.sessionFields }
     /// Whether the request asks for another protocol.
-    var isUpgrade: Bool { extras.map { $0.upgrade != nil } ?? false }
+    var isUpgrade: Bool { attributes.upgrade != nil }
 
     /// Checks a request.
     ///
@@ -90,10 +84,8 @@ final class PreparedRequest: Sendable {
         let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
         let isChecked = hasNoHeaders && registry.hasValidHeaders
         let problem =
-            isChecked && upgrade == nil && request.hasNoExtras && request.body.isNone
-            ? Self.problem(ofPlain: request.method)
-            : registry.headers.problem ?? upgrade?.problem(of: request)
-                ?? Self.problem(of: request, headers: headers, isChecked: isChecked)
+            (isChecked ? nil : registry.headers.problem) ?? upgrade?.problem(of: request)
+            ?? Self.problem(of: request, headers: headers, isChecked: isChecked)
         if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: request) }
         // Moved, because a copy has many fields.
         self.request = consume request
@@ -103,7 +95,7 @@ final class PreparedRequest: Sendable {
         self.headers = headers
         hasHandle = isPausable || delivery == .streamed
         decompresses = registry.configuration.decompresses
-        extras = upgrade.map { Extras(upgrade: $0) }
+        attributes = Attributes(upgrade: upgrade)
     }
 
     /// Creates the request of a task that the system kept. An earlier process checked and sent it.
@@ -115,20 +107,12 @@ final class PreparedRequest: Sendable {
         acceptedTypes = .any
         headers = [:]
         decompresses = registry.configuration.decompresses
-        extras = nil
+        attributes = Attributes()
     }
 
     @inline(never)
-    private init(
-        like other: PreparedRequest, request: Request, headers: Headers, requestsIdentity: Bool? = nil,
-        redirectedFrom: [Target]? = nil, challengeAnswer: Authorization? = nil, needsNewConnection: Bool = false,
-        isRefresh: Bool? = nil, sessionFields: SessionFields? = nil
-    ) {
-        extras = Extras(
-            requestsIdentity: requestsIdentity ?? other.requestsIdentity,
-            redirectedFrom: redirectedFrom ?? other.redirectedFrom, challengeAnswer: challengeAnswer,
-            needsNewConnection: needsNewConnection, isRefresh: isRefresh ?? other.isRefresh, upgrade: other.upgrade,
-            sessionFields: sessionFields)
+    private init(like other: PreparedRequest, request: Request, headers: Headers, attributes: Attributes) {
+        self.attributes = attributes
         self.request = request
         registry = other.registry
         delivery = other.delivery
@@ -136,6 +120,16 @@ final class PreparedRequest: Sendable {
         hasHandle = other.hasHandle
         self.headers = headers
         decompresses = other.decompresses
+    }
+
+    /// Returns this request with other properties; nil leaves a property as it is.
+    private func with(
+        _ request: Request? = nil, headers: Headers? = nil, _ change: (inout Attributes) -> Void = { _ in }
+    ) -> PreparedRequest {
+        var attributes = attributes
+        change(&attributes)
+        return PreparedRequest(
+            like: self, request: request ?? self.request, headers: headers ?? self.headers, attributes: attributes)
     }
 
     // MARK: Requests that take its place
@@ -146,7 +140,7 @@ final class PreparedRequest: Sendable {
         var headers = headers.overriding(with: extra)
         // Without the field, every coding is acceptable (RFC 9110 §12.5.3).
         if !headers.contains("Accept-Encoding") { headers["Accept-Encoding"] = "identity" }
-        return PreparedRequest(like: self, request: request, headers: headers, requestsIdentity: true)
+        return with(headers: headers) { $0.requestsIdentity = true }
     }
 
     /// Checks a request that an interceptor or a policy sends in place of this one. It is delivered like this one.
@@ -154,7 +148,7 @@ final class PreparedRequest: Sendable {
         let prepared = try PreparedRequest(
             other, registry: registry, delivery: delivery, isPausable: hasHandle, acceptedTypes: acceptedTypes,
             upgrade: upgrade)
-        return requestsIdentity ? prepared.requestingIdentity() : prepared
+        return attributes.requestsIdentity ? prepared.requestingIdentity() : prepared
     }
 
     /// Checks a request that a policy sends in answer to a challenge. After a redirect its headers are complete, and
@@ -164,7 +158,7 @@ final class PreparedRequest: Sendable {
         if let problem = Self.problem(of: other, headers: other.headers, isChecked: false) {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
         }
-        return PreparedRequest(like: self, request: other, headers: other.headers)
+        return with(other, headers: other.headers) { $0 = $0.ofOtherRequest }
     }
 
     /// Checks a request that follows a redirect. Its headers are complete; the session's are not added again.
@@ -172,8 +166,10 @@ final class PreparedRequest: Sendable {
         if let problem = Self.problem(of: other, headers: other.headers, isChecked: false) {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
         }
-        return PreparedRequest(
-            like: self, request: other, headers: other.headers, redirectedFrom: redirectedFrom + [request.target])
+        return with(other, headers: other.headers) { attributes in
+            attributes = attributes.ofOtherRequest
+            attributes.redirectedFrom.append(request.target)
+        }
     }
 
     /// Returns the same request with less time, because earlier attempts used some of the total limit.
@@ -184,9 +180,7 @@ final class PreparedRequest: Sendable {
         timeouts.spent = spent
         var other = request
         other.timeouts = timeouts
-        return PreparedRequest(
-            like: self, request: other, headers: headers, challengeAnswer: challengeAnswer,
-            needsNewConnection: needsNewConnection)
+        return with(other)
     }
 
     /// The part of the total time limit that was spent before the request, if there is such a limit.
@@ -196,36 +190,40 @@ final class PreparedRequest: Sendable {
     func sending(_ body: Request.Body) -> PreparedRequest {
         var other = request
         other.body = body
-        return PreparedRequest(like: self, request: other, headers: headers, challengeAnswer: challengeAnswer)
+        return with(other)
     }
 
     /// Returns the same request for a new connection.
-    func onNewConnection() -> PreparedRequest {
-        PreparedRequest(
-            like: self, request: request, headers: headers, challengeAnswer: challengeAnswer, needsNewConnection: true)
-    }
+    func onNewConnection() -> PreparedRequest { with { $0.needsNewConnection = true } }
 
     /// Returns the same request with fields that replace its own, for one attempt. The final response is that to this
     /// request.
     ///
-    /// - Parameter added: The cookies and the authorization to send; nil for those of this request.
-    func adding(_ fields: Headers, with added: SessionFields? = nil) -> PreparedRequest {
-        PreparedRequest(
-            like: self, request: request, headers: headers.overriding(with: fields), challengeAnswer: challengeAnswer,
-            needsNewConnection: needsNewConnection, sessionFields: added ?? sessionFields)
+    /// - Parameters:
+    ///   - added: The cookies and the authorization to send; nil for those of this request.
+    ///   - onHead: Receives the head before a body that is collected; nil for that of this request.
+    func adding(
+        _ fields: Headers, with added: SessionFields? = nil, onHead: (@Sendable (ResponseHead) -> Void)? = nil
+    ) -> PreparedRequest {
+        with(headers: headers.overriding(with: fields)) { attributes in
+            if let added { attributes.sessionFields = added }
+            if let onHead { attributes.onHead = onHead }
+        }
     }
 
     /// Returns the same request as one that refreshes the stored response. It has the choice `revalidate`.
     func refreshing() -> PreparedRequest {
         var other = request
         other.cache = .revalidate
-        return PreparedRequest(
-            like: self, request: other, headers: headers, challengeAnswer: challengeAnswer, isRefresh: true)
+        return with(other) { $0.isRefresh = true }
     }
 
     /// Returns the same request with the answer to its challenge.
     func answering(_ authorization: Authorization) -> PreparedRequest {
-        PreparedRequest(like: self, request: request, headers: headers, challengeAnswer: authorization)
+        with { attributes in
+            attributes = attributes.ofOtherRequest
+            attributes.challengeAnswer = authorization
+        }
     }
 
     /// Returns the same request without `Expect: 100-continue`; nil if it has no such expectation, or no body.
@@ -234,7 +232,7 @@ final class PreparedRequest: Sendable {
         var (other, headers) = (request, headers)
         other.expectsContinue = false
         headers.remove("Expect")
-        return PreparedRequest(like: self, request: other, headers: headers, challengeAnswer: challengeAnswer)
+        return with(other, headers: headers)
     }
 
     // MARK: Responses
@@ -349,23 +347,22 @@ final class PreparedRequest: Sendable {
     /// Whether the request has neither a body nor an object or code of the caller.
     var hasOnlyValues: Bool { request.body.isNone && !request.hasCallerObjects }
 
-    /// Whether no code of the caller can run before the head of the final response. False also with a body or a cache.
-    var runsNoCallbacks: Bool { registry.isPlain && hasOnlyValues }
+    /// Whether the request can stay on the caller's actor until its value is decoded: nothing takes more than
+    /// microseconds, and no code of the caller runs.
+    var staysWithCaller: Bool { registry.staysWithCaller && hasOnlyValues }
 
-    /// Whether interceptors stand between the task and the wire.
-    var hasInterceptors: Bool {
-        registry.hasInterceptors || !(request.hasNoExtras || request.interceptors.isEmpty)
+    /// Whether code of the caller can wait for something that a cancellation of the session's task ends only together
+    /// with the Swift task that executes the request: an interceptor or a policy.
+    var needsSwiftTask: Bool {
+        registry.stages.needsSwiftTask || hasPolicy || request.interceptors.contains { !$0.waitsOnlyInNext }
     }
 
     /// Whether a policy decides on the heads of responses.
-    private var hasPolicy: Bool { registry.hasPolicy || (!request.hasNoExtras && request.policy != nil) }
-
-    /// Whether there can be policies.
-    var mayHavePolicies: Bool { registry.hasPolicy || !request.hasNoExtras }
+    var hasPolicy: Bool { registry.hasPolicy || request.policy != nil }
 
     /// The policies of the session and of the request; nil for none.
     var policies: Policies? {
-        mayHavePolicies ? Policies(registry.configuration.policy, request.policy) : nil
+        hasPolicy ? Policies(registry.configuration.policy, request.policy) : nil
     }
 
     /// The cookies that the request sends and stores; nil for none.
@@ -393,100 +390,93 @@ final class PreparedRequest: Sendable {
     }
 
     /// Adds the present cookies.
-    private func addCookies(to wire: inout WireRequest) {
+    private func addCookies(to message: inout WireRequest.Message) {
         guard let field = sessionFields.map(\.cookies) ?? cookieField() else { return }
         if let text = String(validating: field, as: UTF8.self) {
-            wire.headers["Cookie"] = text
+            message.headers["Cookie"] = text
         } else {
-            wire.headers.remove("Cookie")
-            wire.rawCookie = field
+            message.headers.remove("Cookie")
+            message.rawCookie = field
         }
     }
 
     // MARK: The wire
 
-    /// Whether `makePlainWireRequest(priority:onNewConnection:)` returns the whole request: it has no body, no cookies,
-    /// no handle and no properties that few requests have.
-    var isPlainOnWire: Bool {
-        guard extras == nil, !hasHandle, request.hasNoExtras, request.body.isNone else { return false }
-        return registry.configuration.unixSocketPath == nil && !registry.hasStoredCookies
+    /// Returns the function that receives the head before a body that is collected, or before the end of a task with a
+    /// handle; nil for none.
+    func headReceiver(of task: TaskRecord) -> (@Sendable (ResponseHead) -> Void)? {
+        // With a cache, the head of the wire can differ from that of the response.
+        if !hasHandle || registry.hasCache { return attributes.onHead }
+        return { @Sendable head in if !FollowUpRules.mayFollow(head) { task.receive(head) } }
     }
 
-    /// Returns the request for the transport, if `isPlainOnWire`.
+    /// Returns the header fields with the present cookies, and, for another protocol, the pipe for its bytes.
+    @inline(never)
+    func makeMessage() -> WireRequest.Message {
+        var message = WireRequest.Message(headers: headers)
+        if request.expectsContinue, !request.body.isNone { message.headers["Expect"] = "100-continue" }
+        if let upgrade {
+            message.headers = message.headers.overriding(with: upgrade.makeFields())
+            message.source = .pipe(UploadPipe(capacity: upgrade.pipeCapacity), length: nil)
+        }
+        addCookies(to: &message)
+        return message
+    }
+
+    /// Returns the request for the transport.
+    // Inlined, so that it is built in its place: it has many fields.
     @inline(__always)
-    func makePlainWireRequest(priority: Request.Priority, onNewConnection: Bool) -> WireRequest {
+    func makeWireRequest(
+        _ message: WireRequest.Message, priority: Request.Priority, onNewConnection: Bool = false,
+        after delay: Duration = .zero
+    ) -> WireRequest {
         WireRequest(
-            method: request.method, target: request.target, headers: headers,
-            delivery: .collected(limit: registry.configuration.maximumBodySize),
-            timeouts: registry.configuration.timeouts, headLimit: registry.configuration.maximumHeadSize,
-            decompressionLimit: registry.configuration.maximumDecompressedSize, decompresses: decompresses,
-            priority: priority, isDecidedAtHead: registry.hasPolicy, needsFreshConnection: onNewConnection,
-            reportsInterimResponses: !registry.observers.isEmpty, acceptsAnyStatus: hasStatusRules)
-    }
-
-    /// Returns the request for the transport, complete except for the body.
-    func makeWireRequest(priority: Request.Priority, onNewConnection: Bool = false) -> WireRequest {
-        var wire = WireRequest(
-            method: request.method, target: request.target, headers: headers,
+            method: request.method, target: request.target, headers: message.headers, source: message.source,
+            rawCookie: message.rawCookie,
             delivery: delivery == .streamed
                 ? .streamed : .collected(limit: request.maximumBodySize ?? registry.configuration.maximumBodySize),
-            timeouts: request.timeouts(in: registry.configuration.timeouts),
+            timeouts: request.timeouts(in: registry.configuration.timeouts), priority: priority,
             headLimit: registry.configuration.maximumHeadSize,
             decompressionLimit: registry.configuration.maximumDecompressedSize, decompresses: decompresses,
-            priority: priority, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
-            needsFreshConnection: onNewConnection || needsNewConnection,
-            unixSocketPath: request.unixSocketPath ?? registry.configuration.unixSocketPath,
-            trust: request.hasNoExtras ? nil : RequestTrust(request.trust), acceptsAnyStatus: hasStatusRules)
-        if !request.hasNoExtras {
-            if request.expectsContinue, !request.body.isNone { wire.headers["Expect"] = "100-continue" }
-            if let limit = request.bufferLimit { wire.bufferLimit = limit }
-            if let limit = request.chunkLimit { wire.chunkLimit = limit }
-            if request.avoidsHTTP2 { wire.avoidsHTTP2 = true }
-            if request.isLive { wire.isLive = true }
-            if let onQueueChange = request.onQueueChange { wire.onQueueChange = onQueueChange }
-            if request.onInterimResponse != nil { wire.reportsInterimResponses = true }
-        }
-        if !registry.observers.isEmpty { wire.reportsInterimResponses = true }
-        if let upgrade {
-            wire.upgrade = upgrade.name
-            wire.upgradeLimit = upgrade.messageLimit
-            wire.headers = wire.headers.overriding(with: upgrade.makeFields())
-            wire.source = .pipe(UploadPipe(capacity: upgrade.pipeCapacity), length: nil)
-        }
-        addCookies(to: &wire)
-        return wire
-    }
-
-    /// Returns the reason why a request without a body, and with the headers and the limits of its session, cannot be
-    /// sent; nil if it can.
-    private static func problem(ofPlain method: Request.Method) -> String? {
-        // GET first: two equal short strings are compared as integers.
-        if method == .get { return nil }
-        guard method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
-        if method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
-        return nil
+            needsFreshConnection: onNewConnection || attributes.needsNewConnection,
+            announcesHead: hasHandle || attributes.onHead != nil, isDecidedAtHead: hasPolicy,
+            reportsInterimResponses: !registry.observers.isEmpty || request.onInterimResponse != nil,
+            acceptsAnyStatus: hasStatusRules, options: request.options,
+            unixSocketPath: request.unixSocketPath ?? registry.configuration.unixSocketPath, upgrade: upgrade,
+            startDelay: delay)
     }
 
     /// Returns the reason why a request cannot be sent; nil if it can. With `isChecked`, the headers are those of the
-    /// session, which were checked before.
+    /// session, which fit any request (`TaskRegistry.hasValidHeaders`).
     private static func problem(of request: Request, headers: Headers, isChecked: Bool) -> String? {
         guard request.method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
-        if !isChecked, let problem = Self.problem(of: headers) { return problem }
+        if !isChecked, let problem = Self.problem(of: request, headers: headers) { return problem }
+        if !request.body.isNone, let problem = Self.problem(ofBodyOf: request) { return problem }
+        if let problem = request.ownTimeouts?.problem { return problem }
+        if request.method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
+        return nil
+    }
+
+    /// Returns the reason why a request cannot have its body; nil if it can.
+    private static func problem(ofBodyOf request: Request) -> String? {
         if let type = request.body.contentType, let problem = Headers.Field(name: "Content-Type", value: type).problem {
             return problem
         }
-        if !request.body.isNone, request.method == .get || request.method == .head || request.method == .trace {
+        if request.method == .get || request.method == .head || request.method == .trace {
             return "a \(request.method) request cannot have a body (RFC 9110 §9.3)"
         }
-        if let problem = request.body.problem { return problem }
+        return request.body.problem
+    }
+
+    /// Returns the reason why a request cannot have its header fields; nil if it can.
+    private static func problem(of request: Request, headers: Headers) -> String? {
+        if let problem = problem(of: headers) { return problem }
         if request.body.isNone, let stated = headers.values(for: "Content-Length").first, Int64(stated) != 0 {
             return "Content-Length says \(stated.printable(limit: 80)) bytes and there is no body (RFC 9110 §8.6)"
         }
         if request.body.hasTrailers, headers.contains("Content-Length") {
             return "trailers follow only a body that is sent chunked: leave out Content-Length (RFC 9112 §7.1)"
         }
-        if let problem = request.timeouts.problem { return problem }
-        if request.method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
         return nil
     }
 
@@ -520,8 +510,8 @@ extension PreparedRequest: CustomReflectable {
 }
 
 extension PreparedRequest {
-    /// The number of times that a request is sent at most which the server has not processed. Most often, it waits
-    /// before it is sent again, until a connection has room.
+    /// The maximum number of attempts of a request that the server has not processed. Most of them wait until a
+    /// connection has room.
     private static let maximumAttempts = 10
 
     /// Returns the time to wait after a number of refusals before the request is sent again. After the first one, it is
@@ -534,9 +524,9 @@ extension PreparedRequest {
         return .milliseconds(Int.random(in: limit / 2...limit))
     }
 
-    /// Returns whether the request can be sent again: once after a dead pooled connection if it is idempotent (RFC 9110
-    /// §9.2.2), and after each time that the server stated that it has not processed it. Its body must be one that can
-    /// be produced again.
+    /// Returns whether the request can be sent again: after a first attempt on a dead pooled connection if it is
+    /// idempotent (RFC 9110 §9.2.2), and after each time that the server stated that it has not processed it. Its body
+    /// must be one that can be produced again.
     func canBeSentAgain(after failure: TransferFailure, attempt: Int) -> Bool {
         guard request.body.isReplayable else { return false }
         if failure.wasNotProcessed { return attempt < Self.maximumAttempts }

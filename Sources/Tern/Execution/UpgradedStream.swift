@@ -7,7 +7,7 @@ package import Foundation
 #endif
 
 /// A protocol that a request asks the server to switch to (RFC 9110 §7.8).
-package struct UpgradeOffer: Sendable {
+package final class UpgradeOffer: Sendable {
     /// The name of the protocol in the field `Upgrade`.
     package let name: String
     /// The number of bytes to send at which the sender waits.
@@ -115,7 +115,7 @@ package final class UpgradedStream: Sendable {
         let record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Void.self)
         registry.post(.add, of: record)
         let opened = TaskValue<UpgradedStream>()
-        record.assign(opened) { record in
+        record.assign(opened.delivery) { record in
             let outcome = await record.run { record throws(NetworkError) in
                 let response = try await RequestExecution(request: prepared, record: record).acceptedResponse()
                 guard let transfer = response.transfer, response.isOpen else {

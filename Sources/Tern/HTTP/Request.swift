@@ -24,23 +24,22 @@ public struct Request: Sendable {
     /// The priority among queued requests. `.normal` by default.
     public var priority: Priority
     package var target: Target
-    /// The properties that few requests set.
-    private var extras: Extras?
+    /// The settings that few requests have; nil for the defaults.
+    package private(set) var options: RequestOptions?
 }
 
 extension Request {
     package init(_ method: Method, _ target: Target, headers: Headers = [:], body: Body = .none) {
-        self.init(method, target, headers: headers, body: body, clientHeaders: nil)
+        self.init(method, target, headers: headers, body: body, options: nil)
     }
 
-    /// Creates a request of a client. `clientHeaders` records which of the headers the client added.
+    /// Creates a request with the settings of a client, which record the headers that the client added.
     ///
     /// The memberwise initializer builds the value in its place. Any other one makes a copy at its end, with a count
     /// for each reference.
     @inline(__always)
-    init(_ method: Method, _ target: Target, headers: Headers, body: Body, clientHeaders: Extras?) {
-        self.init(
-            method: method, headers: headers, body: body, priority: .normal, target: target, extras: clientHeaders)
+    init(_ method: Method, _ target: Target, headers: Headers, body: Body, options: RequestOptions?) {
+        self.init(method: method, headers: headers, body: body, priority: .normal, target: target, options: options)
     }
 
     /// Creates a request to an absolute http or https URL.
@@ -102,81 +101,22 @@ extension Request {
 }
 
 extension Request {
-    // One reference: a request is copied often, and each field of its own would need a reference count update on every
-    // copy.
-    final class Extras: Sendable {
-        fileprivate struct Fields: Sendable {
-            var timeouts: Timeouts?
-            var label: String?
-            var maximumBodySize: Int?
-            var expectsContinue = false
-            var unixSocketPath: String?
-            var interceptors: [any Interceptor] = []
-            var policy: (any SessionPolicy)?
-            var cookies: CookieUse?
-            var cache = CacheChoice.useProtocol
-            var isLive = false
-            var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)?
-            var isRetriedByCaller = false
-            /// Whether a server has moved the request to another origin, now or earlier (`move(to:)`).
-            var hasLeftOrigin = false
-            var bufferLimit: Int?
-            var chunkLimit: Int?
-            var onInterimResponse: (@Sendable (ResponseHead) -> Void)?
-            var avoidsHTTP2 = false
-            var validation: ResponseValidation?
-            var redirects: Session.Configuration.Redirects?
-            var trust: TrustPolicy?
-            /// The request's trust policy and its origin, while a redirect has led to another origin.
-            var suspendedTrust: OriginTrust?
-            var credentials: (any CredentialProvider)?
-            /// Identifies the request's own provider and policy. An authorization that one owner obtained is never sent
-            /// for another.
-            var credentialScope: UInt64?
-            /// The headers that the client added.
-            var clientHeaders: ClientHeaders?
-        }
-
-        fileprivate let fields: Fields
-        /// Whether `clientHeaders` is the only field that is set.
-        fileprivate let hasClientHeadersOnly: Bool
-
-        fileprivate init(_ fields: Fields) {
-            self.fields = fields
-            hasClientHeadersOnly = false
-        }
-
-        /// Creates the value that all requests of a client share.
-        init(_ headers: ClientHeaders) {
-            var fields = Fields()
-            fields.clientHeaders = headers
-            self.fields = fields
-            hasClientHeadersOnly = true
-        }
-
-        private static let lastCredentialScope = Atomic<UInt64>(0)
-
-        fileprivate static func nextCredentialScope() -> UInt64 {
-            lastCredentialScope.wrappingAdd(1, ordering: .relaxed).newValue
-        }
-    }
-
     /// The owner of the request's own credentials; nil for the session's credentials.
-    var credentialOwner: UInt64? { extras?.fields.credentialScope }
+    var credentialOwner: UInt64? { options?.fields.credentialScope }
 
     /// The headers that a client with a base URL added; nil for none.
-    var clientHeaders: ClientHeaders? { extras?.fields.clientHeaders }
+    var clientHeaders: ClientHeaders? { options?.fields.clientHeaders }
 
-    private mutating func change(_ change: (inout Extras.Fields) -> Void) {
-        var fields = extras?.fields ?? Extras.Fields()
+    private mutating func change(_ change: (inout RequestOptions.Fields) -> Void) {
+        var fields = options?.fields ?? RequestOptions.Fields()
         change(&fields)
-        extras = Extras(fields)
+        options = RequestOptions(fields)
     }
 
     /// The same request without the functions that are called during an attempt. One who keeps the error of a request
     /// can be captured by them, and both would live for ever.
     var withoutCallbacks: Request {
-        guard let fields = extras?.fields, fields.onQueueChange != nil || fields.onInterimResponse != nil else {
+        guard let fields = options?.fields, fields.onQueueChange != nil || fields.onInterimResponse != nil else {
             return self
         }
         var request = self
@@ -187,37 +127,36 @@ extension Request {
     /// Whether the request can hold an object or run code of the caller: interceptors, policies, providers, cookie
     /// stores and functions. Also true for any validation or trust policy of its own, which are not looked into.
     var hasCallerObjects: Bool {
-        if hasNoExtras { return false }
-        guard let fields = extras?.fields else { return false }
+        guard let fields = options?.fields else { return false }
         return !fields.interceptors.isEmpty || fields.policy != nil || fields.onInterimResponse != nil
             || fields.validation != nil || fields.trust != nil || fields.suspendedTrust != nil
             || fields.credentials != nil || fields.cookies != nil
     }
 
-    /// Whether the request has only a method, URL, headers, body and priority.
-    var hasNoExtras: Bool { extras?.hasClientHeadersOnly ?? true }
-
     /// The time limits of this request. ``Timeouts/inherited`` by default: those of the session. A single limit can be
     /// changed, as in `request.timeouts.total = .seconds(5)`.
     public var timeouts: Timeouts {
-        get { extras?.fields.timeouts ?? .inherited }
+        get { options?.fields.timeouts ?? .inherited }
         set { change { $0.timeouts = newValue } }
     }
 
+    /// The time limits of this request; nil if it has the session's.
+    var ownTimeouts: Timeouts? { options?.fields.timeouts }
+
     /// Returns the limits of this request in a session with these limits.
     package func timeouts(in session: Timeouts) -> Timeouts {
-        extras?.fields.timeouts?.completed(by: session) ?? session
+        options?.fields.timeouts?.completed(by: session) ?? session
     }
 
     /// A name for logs, events and errors. It is never sent.
     public var label: String? {
-        get { extras?.fields.label }
+        get { options?.fields.label }
         set { change { $0.label = newValue } }
     }
 
     /// The maximum size of a body collected in memory, in bytes after decompression; nil for the session's limit.
     public var maximumBodySize: Int? {
-        get { extras?.fields.maximumBodySize }
+        get { options?.fields.maximumBodySize }
         set { change { $0.maximumBodySize = newValue } }
     }
 
@@ -235,27 +174,27 @@ extension Request {
     /// An `Expect: 100-continue` field among the headers has the same effect. Any other expectation is refused with
     /// `.invalidRequest`.
     public var expectsContinue: Bool {
-        get { extras?.fields.expectsContinue ?? false }
+        get { options?.fields.expectsContinue ?? false }
         set { change { $0.expectsContinue = newValue } }
     }
 
     /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for that of the session.
     /// A redirect to another origin is refused with `.redirect`.
     public var unixSocketPath: String? {
-        get { extras?.fields.unixSocketPath }
+        get { options?.fields.unixSocketPath }
         set { change { $0.unixSocketPath = newValue } }
     }
 
     /// The interceptors of this request, outermost first. The session's interceptors surround them.
     public var interceptors: [any Interceptor] {
-        get { extras?.fields.interceptors ?? [] }
+        get { options?.fields.interceptors ?? [] }
         set { change { $0.interceptors = newValue } }
     }
 
     /// The cookies that this request sends and stores; nil for the session's. `.separate` creates a store for this
     /// request, which its redirects share.
     public var cookies: CookieUse? {
-        get { extras?.fields.cookies }
+        get { options?.fields.cookies }
         set {
             // A store of the request's own is created once, not for each of its redirects.
             var use = newValue
@@ -267,37 +206,37 @@ extension Request {
     /// The choice between stored responses and the network, for a session with a cache. ``CacheChoice/useProtocol`` by
     /// default.
     public var cache: CacheChoice {
-        get { extras?.fields.cache ?? .useProtocol }
+        get { options?.fields.cache ?? .useProtocol }
         set { change { $0.cache = newValue } }
     }
 
     /// Whether the response is a stream without an end: the limits on the whole size of a compressed body do not apply,
     /// and over HTTP/1 its connection does not count for `maximumConnectionsPerHost`.
     package var isLive: Bool {
-        get { extras?.fields.isLive ?? false }
+        get { options?.fields.isLive ?? false }
         set { change { $0.isLive = newValue } }
     }
 
     /// Called when the request begins to wait for a connection that becomes free, and when that ends. It can run on the
     /// event loop, and must not block.
     package var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)? {
-        get { extras?.fields.onQueueChange }
+        get { options?.fields.onQueueChange }
         set { change { $0.onQueueChange = newValue } }
     }
 
     /// Whether the caller sends the request again by itself after a failure, so that `RetryInterceptor` does not.
     package var isRetriedByCaller: Bool {
-        get { extras?.fields.isRetriedByCaller ?? false }
+        get { options?.fields.isRetriedByCaller ?? false }
         set { change { $0.isRetriedByCaller = newValue } }
     }
 
     /// Whether a server has moved the request to another origin, now or earlier (`move(to:)`).
-    var hasLeftOrigin: Bool { extras?.fields.hasLeftOrigin ?? false }
+    var hasLeftOrigin: Bool { options?.fields.hasLeftOrigin ?? false }
 
     /// The number of bytes of a streamed response that may wait for the reader before the connection is read no
     /// further; nil for 1 MiB. For a reader that must not lose more when its process is killed.
     package var bufferLimit: Int? {
-        get { extras?.fields.bufferLimit }
+        get { options?.fields.bufferLimit }
         set { change { $0.bufferLimit = newValue } }
     }
 
@@ -305,33 +244,33 @@ extension Request {
     /// KiB; nil for half of the buffer's limit. With a chunk that is being read, up to `bufferLimit + chunkLimit - 1`
     /// bytes wait for the reader.
     package var chunkLimit: Int? {
-        get { extras?.fields.chunkLimit }
+        get { options?.fields.chunkLimit }
         set { change { $0.chunkLimit = newValue } }
     }
 
     /// A function that receives each interim response to the request, as `SessionObserver.didReceive(interim:of:)`
     /// does; nil for none.
     package var onInterimResponse: (@Sendable (ResponseHead) -> Void)? {
-        get { extras?.fields.onInterimResponse }
+        get { options?.fields.onInterimResponse }
         set { change { $0.onInterimResponse = newValue } }
     }
 
     /// Whether the request has a connection of its own while it runs, and thus speaks HTTP/1 to a server that it
     /// reaches by TLS. A session for HTTP/2 without TLS shares its connection nevertheless.
     package var avoidsHTTP2: Bool {
-        get { extras?.fields.avoidsHTTP2 ?? false }
+        get { options?.fields.avoidsHTTP2 ?? false }
         set { change { $0.avoidsHTTP2 = newValue } }
     }
 
     /// The rules by which a response is accepted; nil for the session's rules.
     public var validation: ResponseValidation? {
-        get { extras?.fields.validation }
+        get { options?.fields.validation }
         set { change { $0.validation = newValue } }
     }
 
     /// The redirects that are followed when no policy decides; nil for the choice of the session.
     public var redirects: Session.Configuration.Redirects? {
-        get { extras?.fields.redirects }
+        get { options?.fields.redirects }
         set { change { $0.redirects = newValue } }
     }
 
@@ -339,7 +278,7 @@ extension Request {
     /// connection is not shared with requests of another policy. The policy does not apply to another origin that a
     /// redirect leads to, and applies again if a redirect leads back.
     public var trust: TrustPolicy? {
-        get { extras?.fields.trust }
+        get { options?.fields.trust }
         set { change { $0.trust = newValue } }
     }
 
@@ -356,7 +295,7 @@ extension Request {
             let suspended = OriginTrust(origin: target.origin, policy: trust)
             change { $0.suspendedTrust = suspended }
         }
-        let suspended = extras?.fields.suspendedTrust
+        let suspended = options?.fields.suspendedTrust
         let policy = suspended?.origin == next.origin ? suspended?.policy : nil
         if policy != nil || trust != nil { trust = policy }
     }
@@ -383,22 +322,22 @@ extension Request {
 
     /// The provider of credentials for this request; nil for the session's provider.
     public var credentials: (any CredentialProvider)? {
-        get { extras?.fields.credentials }
+        get { options?.fields.credentials }
         set {
             change { fields in
                 fields.credentials = newValue
-                fields.credentialScope = Extras.nextCredentialScope()
+                fields.credentialScope = RequestOptions.nextCredentialScope()
             }
         }
     }
 
     /// The policy that decides if the session's policy does not; nil by default.
     public var policy: (any SessionPolicy)? {
-        get { extras?.fields.policy }
+        get { options?.fields.policy }
         set {
             change { fields in
                 fields.policy = newValue
-                fields.credentialScope = Extras.nextCredentialScope()
+                fields.credentialScope = RequestOptions.nextCredentialScope()
             }
         }
     }

@@ -168,14 +168,16 @@ final class StreamSource: Sendable {
     }
 
     init(_ prepared: PreparedRequest, _ registry: TaskRegistry) {
-        record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Data.self)
+        record = TaskRecord(
+            id: registry.nextID(), registry: registry, request: prepared, valueType: Data.self, isListed: false,
+            place: prepared.staysWithCaller ? .loop : .elsewhere)
         guard registry.admission.admit() else {
             record.fail()
             opened.deliver(.failure(registry.invalidated(prepared.request)))
             return
         }
         let opened = opened
-        record.assign(opened) { record in
+        record.assign(opened.delivery) { record in
             let outcome = await record.run { record throws(NetworkError) in
                 try await RequestExecution(request: prepared, record: record).acceptedResponse()
             }
@@ -188,10 +190,7 @@ final class StreamSource: Sendable {
         }
         if Task.isCancelled {
             // A caller that is already cancelled sends nothing.
-            registry.post(.add, of: record)
             record.cancel()
-        } else if prepared.runsNoCallbacks {
-            record.startOnLoop()
         } else {
             record.resume()
         }

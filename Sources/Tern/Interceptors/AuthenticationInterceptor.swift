@@ -24,6 +24,8 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
         case failed(any Error)
         /// Another credential was set during the refresh: decide again.
         case replaced
+        /// The request was cancelled while it waited.
+        case cancelled
     }
 
     private struct Shared {
@@ -65,6 +67,9 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
         set { shared.withLock { $0.state.replace(newValue) } }
     }
 
+    /// Returns true.
+    public var waitsOnlyInNext: Bool { true }
+
     /// Sends the request with the credential, and once more with a new one if a server refuses it.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         // A refresh sends requests of its own, which must not wait for the refresh.
@@ -77,7 +82,7 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
         let expiring = shared.withLock { $0.state.current }.flatMap { current in
             scheme.needsRefresh(current.credential) ? current.generation : nil
         }
-        let versioned = try await credential(for: request) { state, now in
+        let versioned = try await credential(for: request, next) { state, now in
             state.action(now: now, expiring: expiring)
         }
         do {
@@ -88,7 +93,7 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
             guard isOwnOrigin, scheme.isRefused(versioned.credential, by: error), request.body.isReplayable else {
                 throw error
             }
-            let renewed = try await credential(for: request) { state, now in
+            let renewed = try await credential(for: request, next) { state, now in
                 state.action(afterRefusalOf: versioned.generation, now: now)
             }
             return try await next(signed(request, renewed))
@@ -102,7 +107,7 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
     }
 
     private func credential(
-        for request: Request,
+        for request: Request, _ next: Next,
         _ decide: (inout CredentialState<Scheme.Credential>, UInt64) -> CredentialState<Scheme.Credential>.Action
     ) async throws(NetworkError) -> VersionedCredential {
         let now = MonotonicClock.nanoseconds()
@@ -125,14 +130,17 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
         case .wait:
             break
         }
-        switch await waiter.wait(cancelled: .failed(CancellationError())) {
+        // `try?`: the work throws nothing.
+        let outcome = try? await next.cancellable { await waiter.wait(cancelled: Outcome.cancelled) }
+        switch outcome ?? .cancelled {
         case .use(let versioned):
             return versioned
         case .replaced:
-            return try await credential(for: request, decide)
-        case .failed(let error):
+            return try await credential(for: request, next, decide)
+        case .cancelled:
             shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
-            if Task.isCancelled { throw NetworkError(.cancelled, request: request) }
+            throw NetworkError(.cancelled, request: request)
+        case .failed(let error):
             throw Self.failure("the credential could not be renewed: \(error)", underlying: error, of: request)
         }
     }

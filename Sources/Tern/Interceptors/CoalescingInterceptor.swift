@@ -236,9 +236,8 @@ package struct CoalescingKey: Sendable, Hashable {
 extension Request {
     /// Whether only method, URL, headers and body determine the response.
     fileprivate var isShareable: Bool {
-        hasNoExtras
-            || interceptors.isEmpty && policy == nil && validation == nil && credentials == nil && cookies == nil
-                && trust == nil && redirects == nil
+        interceptors.isEmpty && policy == nil && validation == nil && credentials == nil && cookies == nil
+            && trust == nil && redirects == nil
     }
 
     /// Whether another request with the same method, URL, headers and body has the same response.

@@ -11,21 +11,28 @@ public import Foundation
 ///
 /// ```swift
 /// struct Signed: Interceptor {
+///     let keys: KeyStore
+///
 ///     func intercept(_ request: Request, next: Next) async throws -> Reply {
 ///         var request = request
-///         request.headers["X-Signature"] = sign(request)
+///         request.headers["X-Signature"] = try await keys.signature(of: request)
 ///         return try await next(request)
-/// }
+///     }
 /// }
 /// ```
+///
+/// One that changes requests without waiting is a ``RequestAdapter``, which is shorter and costs less.
 ///
 /// The session's interceptors (`Session.Configuration.interceptors`) surround those of the request
 /// (`Request.interceptors`), in the order of the lists. Redirects, authentication, cookies, and the check of status and
 /// content type happen below them. `next` throws every error from below, including that of a refused status.
 ///
-/// An interceptor runs in the task's own Swift task, never on an actor, and on an event loop only if the calling task
-/// prefers `Session.executor`. Cancelling the task cancels it. An error that it throws fails the task: a `NetworkError`
-/// unchanged, any other error as the `underlying` error of one of kind `.interceptor`.
+/// An interceptor runs in the Swift task that executes the request: the caller's own for a call, and one that belongs
+/// to the session's task for a handle, a download, a stream, and a call with an interceptor whose ``waitsOnlyInNext``
+/// is false. It never runs on an actor, and on an event loop only if the calling task prefers `Session.executor`.
+/// Cancelling the session's task cancels a Swift task that belongs to it; in the caller's, it ends the waits of
+/// ``Next``. An error that an interceptor throws fails the task: a `NetworkError` unchanged, any other error as the
+/// `underlying` error of one of kind `.interceptor`.
 public protocol Interceptor: Sendable {
     /// Returns the reply to a request, usually that of `next`. `next` can be called any number of times, one call after
     /// the other.
@@ -39,124 +46,103 @@ public protocol Interceptor: Sendable {
     /// only if it waits, sends a request again or reports, as `RetryInterceptor` and all others of Tern do, except
     /// `AuthenticationInterceptor`.
     var changesRequests: Bool { get }
+
+    /// A Boolean value that indicates whether the interceptor waits only for `next`, and in ``Next/sleep(for:on:)`` and
+    /// ``Next/cancellable(_:)``. false by default.
+    ///
+    /// These waits end when the session's task is cancelled, so a call needs no Swift task besides the caller's, which
+    /// makes it cheaper. With true, `AnySessionTask.cancel()` and `Session.invalidateAndCancel()` end no other wait of
+    /// the interceptor.
+    var waitsOnlyInNext: Bool { get }
 }
 
 extension Interceptor {
     /// Returns true.
     public var changesRequests: Bool { true }
+
+    /// Returns false.
+    public var waitsOnlyInNext: Bool { false }
+}
+
+/// An interceptor that changes requests and cannot wait, for example one that adds a header.
+///
+/// ```swift
+/// struct Versioned: RequestAdapter {
+///     func adapt(_ request: Request) throws -> Request {
+///         var request = request
+///         request.headers["X-App-Version"] = "7.1"
+///         return request
+///     }
+/// }
+/// ```
+///
+/// It stands in the same lists as other interceptors, and acts in the order of the list. The interceptors before it can
+/// send a request several times: it is then called for each. The session calls ``adapt(_:)`` alone, so write no
+/// `intercept` for it.
+public protocol RequestAdapter: Interceptor {
+    /// Returns the request to send in place of another one. It is called where the task executes, never on an actor,
+    /// and must not block.
+    ///
+    /// - Throws: Any error, which fails the task as that of an interceptor does.
+    func adapt(_ request: Request) throws -> Request
+}
+
+extension RequestAdapter {
+    /// Sends the adapted request.
+    public func intercept(_ request: Request, next: Next) async throws -> Reply { try await next(adapt(request)) }
+
+    /// Returns true.
+    public var waitsOnlyInNext: Bool { true }
 }
 
 /// Calls the rest of the chain after an interceptor: the other interceptors, and the network.
 public struct Next: Sendable {
+    let passage: InterceptorPassage
+    /// The index of the next interceptor.
+    let index: Int
+
     /// The running task, with its identity, label, priority and cancellation.
-    public let task: AnySessionTask
+    public var task: AnySessionTask { AnySessionTask(passage.task) }
+
     /// The request that the task was created with.
-    let prepared: PreparedRequest
-    let run: @Sendable (Request) async throws(NetworkError) -> Reply
+    var prepared: PreparedRequest { passage.prepared }
 
     /// Sends a request and returns its reply after its head was accepted. If the response is collected in memory, its
     /// body is complete, too.
     ///
-    /// A second call starts a new attempt and discards the response of the one before.
+    /// A second call sends the request again and discards the previous response.
     ///
-    /// - Throws: The errors of the interceptors behind, or the error of the attempt.
+    /// - Throws: The errors of the interceptors after this one, or the error of the request.
     @concurrent
     public func callAsFunction(_ request: Request) async throws(NetworkError) -> Reply {
-        try await run(request)
+        try await passage.reply(to: request, from: index)
+    }
+}
+
+extension Next {
+    /// Waits for a time. The wait ends early when the session's task, or the calling Swift task, is cancelled.
+    ///
+    /// - Throws: `CancellationError` in that case.
+    @concurrent
+    public func sleep(for duration: Duration, on clock: any Clock<Duration> = ContinuousClock()) async throws {
+        try await cancellable { try await clock.sleepWithoutDescriptor(for: duration) }
+    }
+
+    /// Does work that waits for something, such as a token, and returns its value. The work runs in a Swift task of its
+    /// own, which is cancelled when the session's task, or the calling Swift task, is cancelled.
+    ///
+    /// - Throws: The error of the work.
+    @concurrent
+    public func cancellable<Value: Sendable>(
+        _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await passage.task.cancellable(work)
     }
 }
 
 extension Next: CustomReflectable {
     /// The task only. Without this mirror, `dump` would show the session's configuration.
     public var customMirror: Mirror { Mirror(self, children: ["task": task]) }
-}
-
-/// Runs the interceptors of one task, outermost first, around the function that sends its requests.
-struct InterceptorChain: Sendable {
-    typealias Innermost = @Sendable (PreparedRequest) async throws(NetworkError) -> IncomingResponse
-
-    let prepared: PreparedRequest
-    let record: TaskRecord
-    let innermost: Innermost
-
-    func run() async throws(NetworkError) -> IncomingResponse {
-        let interceptors = prepared.registry.configuration.interceptors + prepared.request.interceptors
-        let latest = LatestResponse()
-        let reply: Reply
-        do throws(NetworkError) {
-            reply = try await call(interceptors[...], with: prepared.request, latest: latest)
-        } catch {
-            await latest.take()?.discard()
-            throw error
-        }
-        if reply.response == nil { await latest.take()?.discard() }
-        return await reply.incomingResponse(for: prepared)
-    }
-
-    private func call(
-        _ interceptors: ArraySlice<any Interceptor>, with request: Request, latest: LatestResponse
-    ) async throws(NetworkError) -> Reply {
-        guard let first = interceptors.first else { return try await send(request, latest: latest) }
-        let rest = interceptors.dropFirst()
-        let next = Next(task: AnySessionTask(record), prepared: prepared) { request throws(NetworkError) in
-            try await call(rest, with: request, latest: latest)
-        }
-        do {
-            return try await first.intercept(request, next: next)
-        } catch let error as NetworkError {
-            throw error
-        } catch is CancellationError {
-            throw NetworkError(.cancelled, request: request)
-        } catch {
-            let reason = "the interceptor \(type(of: first)) failed: \(error)"
-            throw NetworkError(TransferFailure(.interceptor, reason, underlying: error), request: request)
-        }
-    }
-
-    private func send(_ request: Request, latest: LatestResponse) async throws(NetworkError) -> Reply {
-        await latest.take()?.discard()
-        let prepared = try prepared.replacing(request)
-        if let previous = latest.begin() {
-            record.registry.observe { $0.willRetry(request, after: previous.error, of: AnySessionTask(record)) }
-        }
-        do throws(NetworkError) {
-            let response = try await innermost(prepared)
-            latest.keep(response)
-            return Reply(response)
-        } catch {
-            latest.fail(error)
-            throw error
-        }
-    }
-}
-
-/// The latest response, whose body can still be arriving when an interceptor sends the request again.
-private final class LatestResponse: Sendable {
-    /// The end of an attempt.
-    struct Attempt: Sendable {
-        /// nil for an accepted response.
-        var error: NetworkError?
-    }
-
-    private struct State {
-        var response: IncomingResponse?
-        /// The last attempt; nil before the first.
-        var attempt: Attempt?
-    }
-
-    private let state = Lock(State())
-
-    func take() -> IncomingResponse? { state.withLock { $0.response.take() } }
-    func keep(_ response: IncomingResponse) { state.withLock { $0.response = response } }
-    func fail(_ error: NetworkError) { state.withLock { $0.attempt = Attempt(error: error) } }
-
-    /// Begins an attempt. Returns the end of the one before; nil for the first.
-    func begin() -> Attempt? {
-        state.withLock { state in
-            defer { state.attempt = Attempt() }
-            return state.attempt
-        }
-    }
 }
 
 /// The reply that an interceptor receives from `next` and returns: the head of an accepted response, and its body if it

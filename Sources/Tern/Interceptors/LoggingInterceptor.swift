@@ -50,6 +50,9 @@ public struct LoggingInterceptor: Interceptor {
     /// Returns false.
     public var changesRequests: Bool { false }
 
+    /// Returns true.
+    public var waitsOnlyInNext: Bool { true }
+
     /// Sends the request and logs the result.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         let name =

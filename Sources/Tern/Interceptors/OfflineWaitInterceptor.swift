@@ -32,6 +32,9 @@ public struct OfflineWaitInterceptor: Interceptor {
     /// Returns false.
     public var changesRequests: Bool { false }
 
+    /// Returns true.
+    public var waitsOnlyInNext: Bool { true }
+
     /// Sends the request, and again when the network is back or the time of a trial has come.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         try await send(request, next: next, clock: clock)
@@ -56,12 +59,16 @@ public struct OfflineWaitInterceptor: Interceptor {
                     throw error.adding(
                         "there was no route to \(request.target.host), and the network did not return within \(limit)")
                 }
-                let isBack = await reachability.returns(within: min(rest, trials.next())) { delay in
-                    try await clock.sleepWithoutDescriptor(for: delay)
+                let limit = min(rest, trials.next())
+                let isBack = try await next.cancellable {
+                    let isBack = await reachability.returns(within: limit) { delay in
+                        try await clock.sleepWithoutDescriptor(for: delay)
+                    }
+                    try Task.checkCancellation()
+                    return isBack
                 }
                 // Each wait for the network has the whole time.
                 if isBack { (trials, start) = (RouteTrials(), nil) }
-                if Task.isCancelled { throw NetworkError(.cancelled, request: request) }
             }
         }
     }

@@ -9,7 +9,8 @@ import Foundation
 /// Limits the rate of requests to each host, and waits when a server says that none is left.
 ///
 /// ```swift
-/// let client = try Client(baseURL: "https://api.example.com", interceptors: [RateLimitInterceptor(requestsPerSecond: 10)])
+/// let client = try Client(baseURL: "https://api.example.com", interceptors: [RateLimitInterceptor(requestsPerSecond:
+/// 10)])
 /// ```
 ///
 /// Requests to one scheme, host and port are sent in the order in which they come, with the same time between them.
@@ -24,7 +25,7 @@ public final class RateLimitInterceptor: Interceptor {
     private let maximumWait: Duration
     private let limiter: Lock<RateLimiter>
     private let elapsed: @Sendable () -> Duration
-    private let sleep: @Sendable (Duration) async throws -> Void
+    private let clock: any Clock<Duration>
 
     /// - Parameters:
     ///   - requestsPerSecond: The number of requests to one host in a second. Values below 0.001 count as 0.001.
@@ -41,11 +42,14 @@ public final class RateLimitInterceptor: Interceptor {
         limiter = Lock(RateLimiter(interval: .seconds(1 / rate), burst: min(max(burst, 1), 1_000_000)))
         let start = clock.now
         elapsed = { start.duration(to: clock.now) }
-        sleep = { try await clock.sleepWithoutDescriptor(for: $0) }
+        self.clock = clock
     }
 
     /// Returns false.
     public var changesRequests: Bool { false }
+
+    /// Returns true.
+    public var waitsOnlyInNext: Bool { true }
 
     /// Waits for the request's turn, and sends it.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
@@ -53,7 +57,7 @@ public final class RateLimitInterceptor: Interceptor {
         let now = elapsed()
         var wait = limiter.withLock { $0.reserve(host, at: now) }
         while wait > .zero {
-            try await sleep(wait)
+            try await next.sleep(for: wait, on: clock)
             let now = elapsed()
             wait = limiter.withLock { $0.stop(of: host, at: now) }
         }

@@ -43,6 +43,9 @@ public struct RetryInterceptor: Interceptor {
     /// Returns false.
     public var changesRequests: Bool { false }
 
+    /// Returns true.
+    public var waitsOnlyInNext: Bool { true }
+
     /// Sends the request until it succeeds, or the policy or the budget ends the attempts.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         if request.isRetriedByCaller { return try await next(request) }
@@ -67,7 +70,7 @@ public struct RetryInterceptor: Interceptor {
                     if failures == 1 || error.isCancelled { throw error }
                     throw error.ending(attempts: failures, in: elapsed)
                 }
-                try await clock.sleepWithoutDescriptor(for: delay)
+                try await next.sleep(for: delay, on: clock)
             }
         }
     }

@@ -37,8 +37,6 @@ struct LiveTasks<Record: AnyObject> {
 
     private var fresh: [UInt64: FreshTask] = [:]
     private var running = NumberTable<Record>()
-    /// The tasks that have left the registry and whose values are not delivered yet.
-    private var delivering: Set<UInt64> = []
     /// The tasks whose delivery each caller still waits for.
     private var waits: [(id: WaitID, remaining: Set<UInt64>)] = []
     private var lastWait: UInt64 = 0
@@ -58,19 +56,11 @@ struct LiveTasks<Record: AnyObject> {
         running[number] = record
     }
 
-    /// Removes a task that has ended and whose value is about to be delivered.
-    mutating func leave(_ number: UInt64) {
-        let wasRunning = running.removeValue(for: number) != nil
-        let wasFresh = !wasRunning && fresh.removeValue(forKey: number) != nil
-        if wasRunning || wasFresh { delivering.insert(number) }
-    }
-
-    /// Removes a task whose value was delivered. A task whose caller has the value itself never left before, and one
-    /// that failed before it was sent was never added.
+    /// Removes a task whose value was delivered. One that ended before it was listed was never added.
     ///
     /// - Parameter isLast: Whether no other task of the session is left.
     mutating func delivered(_ number: UInt64, isLast: Bool) -> Outcome {
-        if running.removeValue(for: number) == nil, !delivering.isEmpty { delivering.remove(number) }
+        if running.removeValue(for: number) == nil, !fresh.isEmpty { fresh[number] = nil }
         return ended(number, isLast: isLast)
     }
 
@@ -92,7 +82,7 @@ struct LiveTasks<Record: AnyObject> {
         return outcome
     }
 
-    /// The tasks in the registry, with their numbers, in any order.
+    /// The tasks, in any order: also those that have ended and are about to report it.
     var records: [Record] { fresh.values.compactMap(\.record) + running.values }
 
     func record(_ number: UInt64) -> Record? { running[number] ?? fresh[number]?.record }
@@ -101,7 +91,7 @@ struct LiveTasks<Record: AnyObject> {
 
     /// Waits until every task that is known now has delivered. Returns nil if there is none.
     mutating func wait() -> WaitID? {
-        let known = delivering.union(running.numbers).union(fresh.keys)
+        let known = Set(running.numbers).union(fresh.keys)
         if known.isEmpty { return nil }
         lastWait += 1
         let wait = WaitID(number: lastWait)
@@ -132,7 +122,7 @@ struct LiveTasks<Record: AnyObject> {
         return outcome
     }
 
-    /// Notes that the last task has ended, which was never added.
+    /// Notes that the last task has ended. It was never added.
     ///
     /// - Parameter isIdle: Whether the session still has no task.
     mutating func becameIdle(isIdle: Bool) -> Outcome {

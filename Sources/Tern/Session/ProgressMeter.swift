@@ -155,6 +155,11 @@ package final class ProgressMeter: Sendable {
         channels.download.update { Self.change($0, to: download, rate: downloadRate) }
     }
 
+    /// Publishes the numbers of a whole response whose task does not end at once.
+    func publishWhole() {
+        if isWatched.load(ordering: .relaxed) { publish() }
+    }
+
     /// Publishes the numbers to the streams: at once, or if that was done in the last 10 ms, when they have passed. The
     /// last numbers before a pause of the sender are published, too.
     package func publishSoon() {

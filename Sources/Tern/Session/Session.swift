@@ -67,11 +67,11 @@ public actor Session {
     /// ```
     ///
     /// The first eight connections of the session live on this loop; a request on another loop costs two messages more.
-    /// A call with interceptors, a handle, a download and a stream run in a Swift task of their own, without this
-    /// preference. Decoding runs on the loop, too: request `Data` and decode a large body in another task. Never block,
-    /// and move computation that takes longer than about a millisecond to another task: until the task suspends, no
-    /// connection of the loop is served. On Apple's systems and over a transport without an event loop, this is the
-    /// concurrent executor of the process.
+    /// A call with an interceptor that can wait for anything (`Interceptor.waitsOnlyInNext`), a handle, a download and
+    /// a stream run in a Swift task of their own, without this preference. Interceptors and decoding run on the loop,
+    /// too: request `Data` and decode a large body in another task. Never block, and move computation that takes longer
+    /// than about a millisecond to another task: until the task suspends, no connection of the loop is served. On
+    /// Apple's systems and over a transport without an event loop, this is the concurrent executor of the process.
     public nonisolated var executor: any TaskExecutor { tasks.transport.taskExecutor }
 
     /// The identity of this session. Its tasks, events and errors carry it.
@@ -140,7 +140,7 @@ public actor Session {
     ) -> SessionTask<Response<Value>> {
         makeTask(request, acceptedTypes: decode.acceptedTypes, startsImmediately: startsImmediately) {
             execution throws(NetworkError) in
-            try await execution.response(decode: decode)
+            try await execution.responseOfHandle(decode: decode)
         }
     }
 
@@ -150,7 +150,7 @@ public actor Session {
     ) -> SessionTask<Value> {
         makeTask(request, acceptedTypes: decode.acceptedTypes, startsImmediately: startsImmediately) {
             execution throws(NetworkError) in
-            try await execution.response(decode: decode).takeValue()
+            try await execution.responseOfHandle(decode: decode).takeValue()
         }
     }
 
@@ -162,9 +162,13 @@ public actor Session {
             let prepared = try PreparedRequest(
                 request, registry: tasks, delivery: .collected, isPausable: true, acceptedTypes: acceptedTypes)
             let startsImmediately = startsImmediately ?? tasks.configuration.startsImmediately
-            return tasks.makeTask(prepared, startsImmediately: startsImmediately) { record throws(NetworkError) in
+            let place: WorkPlace = prepared.staysWithCaller ? .loop : .elsewhere
+            let task = tasks.makeTask(prepared, isListed: !startsImmediately, place: place) {
+                record throws(NetworkError) in
                 try await operation(RequestExecution(request: prepared, record: record))
             }
+            if startsImmediately { task.resume() }
+            return task
         } catch {
             return tasks.failedTask(request, error)
         }
@@ -296,7 +300,7 @@ extension Session {
                 throw NetworkError(failure, request: request)
             }
             if options.isResumable || resumed != nil { prepared = prepared.requestingIdentity() }
-            let task = tasks.makeTask(prepared, startsImmediately: false) {
+            let task = tasks.makeTask(prepared, isListed: !startsImmediately) {
                 [prepared] record throws(NetworkError) in
                 try await DownloadExecution(
                     request: prepared, record: record, destination: destination, options: options, resumed: resumed

@@ -51,7 +51,6 @@ struct SessionCache: Sendable {
         let own = request.request
         let partition = sendsCookies && own.cookies == nil ? cookiePartition : partition
         let host = own.target.otherHost(in: headers)
-        if own.hasNoExtras, host == nil { return CacheScope(partition: partition.name, trust: trust) }
         var fields: [String] = []
         // The server answers for the host of the field, which may be another than that of the URL.
         if let host { fields += ["host", host] }
@@ -122,11 +121,16 @@ extension TrustPolicy {
 
 /// The fields that the session adds to a request from its own state, which other requests change: its cookies, and the
 /// answer to an earlier challenge.
-struct SessionFields: Sendable {
+final class SessionFields: Sendable {
     /// The value of the `Cookie` field, with the cookies that the caller wrote; nil without cookies of a store.
     let cookies: [UInt8]?
     /// The authorization for the server; nil for none.
     let authorization: Authorization?
+
+    init(cookies: [UInt8]?, authorization: Authorization?) {
+        self.cookies = cookies
+        self.authorization = authorization
+    }
 
     /// Returns whether both identify the same user.
     func hasSameUser(as other: SessionFields) -> Bool {

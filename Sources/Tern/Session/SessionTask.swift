@@ -33,7 +33,7 @@ public struct AnySessionTask: TaskHandle {
         guard let result = record.result else {
             throw NetworkError(.unsupported, reason: "no handle holds the value of task \(id) any more")
         }
-        guard let value = try await result.erasedValue() as? T else {
+        guard let value = try await result.endOrCancellation().get().erased as? T else {
             // The type is right and the value is missing: the reader of a stream has the body.
             let isStream = record.valueType == T.self
             let reason =
@@ -142,64 +142,96 @@ extension TaskHandle {
     public func cancel() { record.cancel() }
 }
 
-/// The value of a task, without its type.
-package protocol TaskResult: AnyObject, Sendable {
-    func erasedValue() async throws(NetworkError) -> any Sendable
+/// The value of one task. It is delivered once and awaited by any number of callers.
+package struct TaskValue<Value: Sendable>: Sendable {
+    let delivery = TaskDelivery()
 
-    /// The value; nil before its delivery, and for an error.
-    var deliveredValue: (any Sendable)? { get }
+    package init() {}
 
-    /// Delivers an error. Later calls have no effect.
-    func fail(_ error: NetworkError)
+    /// Delivers the value or the error. Later calls have no effect.
+    package func deliver(_ result: Result<Value, NetworkError>) {
+        switch result {
+        case .success(let value): delivery.deliver(.success(TaskDelivery.Box(value)))
+        case .failure(let error): delivery.deliver(.failure(error))
+        }
+    }
+
+    /// The value or the error; nil while it is not known.
+    var resultNow: Result<Value, NetworkError>? { delivery.end.map(Self.result) }
+
+    /// Waits for the value. Cancelling the caller ends only its wait, with `.cancelled`; the task continues.
+    package func value() async throws(NetworkError) -> Value {
+        try Self.result(await delivery.endOrCancellation()).get()
+    }
+
+    /// Returns the value or the error, for a caller whose cancellation cancels the task. Waits until the task has ended
+    /// and left the registry, and returns the task's own error.
+    func outcome() async -> Result<Value, NetworkError> {
+        let end = await delivery.end { waiter in await waiter.wait(onCancel: {}) }
+        return Self.result(end ?? .failure(NetworkError(.cancelled, reason: TransferFailure.cancelled.reason)))
+    }
+
+    private static func result(_ end: TaskDelivery.End) -> Result<Value, NetworkError> {
+        switch end {
+        case .failure(let error): .failure(error)
+        case .success(let box):
+            if let box = box as? TaskDelivery.Box<Value> {
+                .success(box.value)
+            } else {
+                .failure(NetworkError(.unsupported, reason: "the value of the task has another type than its handle"))
+            }
+        }
+    }
 }
 
-/// The value of one task. It is delivered once and awaited by any number of callers.
-package final class TaskValue<Value: Sendable>: TaskResult {
+/// The end of a task, its value or its error, and those who wait for it.
+///
+/// Without the type of the value: generic code that another module calls looks each of its types up in a table of the
+/// runtime, and that took a third of the instructions of a call with a handle.
+package final class TaskDelivery: Sendable {
+    typealias End = Result<any ValueBox, NetworkError>
+
+    /// A value of any type.
+    protocol ValueBox: AnyObject, Sendable {
+        var erased: any Sendable { get }
+    }
+
+    final class Box<Value: Sendable>: ValueBox {
+        let value: Value
+        var erased: any Sendable { value }
+
+        init(_ value: Value) { self.value = value }
+    }
+
     private struct Shared {
-        var result: Result<Value, NetworkError>?
+        var end: End?
         var waiters: [Waiter<Void>] = []
     }
 
     private let shared = Lock(Shared())
 
-    package init() {}
+    /// The value or the error; nil while it is not known.
+    var end: End? { shared.withLock { $0.end } }
 
-    /// Delivers the value. Later calls have no effect.
-    package func deliver(_ result: Result<Value, NetworkError>) {
+    /// Delivers the value or the error. Later calls have no effect.
+    func deliver(_ end: End) {
         let waiters = shared.withLock { shared -> [Waiter<Void>] in
-            guard shared.result == nil else { return [] }
-            shared.result = result
+            guard shared.end == nil else { return [] }
+            shared.end = end
             defer { shared.waiters = [] }
             return shared.waiters
         }
         for waiter in waiters { waiter.resume() }
     }
 
+    /// Delivers an error. Later calls have no effect.
     package func fail(_ error: NetworkError) { deliver(.failure(error)) }
 
-    /// The value or the error; nil while it is not known.
-    var resultNow: Result<Value, NetworkError>? { shared.withLock { $0.result } }
-
-    /// Waits for the value. Cancelling the caller ends only its wait, with `.cancelled`; the task continues.
-    package func value() async throws(NetworkError) -> Value {
-        let result = await waitForResult { waiter in await waiter.wait() }
-        guard let result else {
-            throw NetworkError(.cancelled, reason: "the wait for the task's value was cancelled; the task continues")
-        }
-        return try result.get()
-    }
-
-    /// Returns the value or the error, for a caller whose cancellation cancels the task. Waits until the task has ended
-    /// and left the registry, and returns the task's own error.
-    func outcome() async -> Result<Value, NetworkError> {
-        let result = await waitForResult { waiter in await waiter.wait(onCancel: {}) }
-        return result ?? .failure(NetworkError(.cancelled, reason: TransferFailure.cancelled.reason))
-    }
-
-    private func waitForResult(_ wait: (Waiter<Void>) async -> Void) async -> Result<Value, NetworkError>? {
+    /// Returns the value or the error once it is delivered; nil if `wait` returns before.
+    func end(_ wait: (Waiter<Void>) async -> Void) async -> End? {
         let waiter = Waiter<Void>()
         let isWaiting = shared.withLock { shared in
-            guard shared.result == nil else { return false }
+            guard shared.end == nil else { return false }
             shared.waiters.append(waiter)
             return true
         }
@@ -207,14 +239,21 @@ package final class TaskValue<Value: Sendable>: TaskResult {
             await wait(waiter)
             shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
         }
-        return shared.withLock { $0.result }
+        return end
     }
 
-    package func erasedValue() async throws(NetworkError) -> any Sendable { try await value() }
+    /// Waits for the value or the error. Cancelling the caller ends only its wait, with `.cancelled`; the task
+    /// continues.
+    func endOrCancellation() async -> End {
+        await end { waiter in await waiter.wait() }
+            ?? .failure(
+                NetworkError(.cancelled, reason: "the wait for the task's value was cancelled; the task continues"))
+    }
 
-    package var deliveredValue: (any Sendable)? {
-        guard case .success(let value) = shared.withLock({ $0.result }) else { return nil }
-        return value
+    /// The value; nil before its delivery, and for an error.
+    var deliveredValue: (any Sendable)? {
+        guard case .success(let box) = end else { return nil }
+        return box.erased
     }
 }
 

@@ -10,16 +10,22 @@ import Foundation
 typealias TaskOperation<Value: Sendable> = @Sendable (TaskRecord) async throws(NetworkError) -> Value
 
 extension TaskRegistry {
-    /// Creates and registers a task. It is suspended until its first `resume`, unless `startsImmediately` is true.
+    /// Creates a task. It is suspended until its first `resume`.
+    ///
+    /// - Parameters:
+    ///   - isListed: Whether the registry lists the task before its first `resume`. False for one that starts at once.
+    ///   - place: The place where its work begins.
     nonisolated func makeTask<Value: Sendable>(
-        _ request: PreparedRequest, startsImmediately: Bool, operation: @escaping TaskOperation<Value>
+        _ request: PreparedRequest, isListed: Bool = true, place: WorkPlace = .elsewhere,
+        operation: @escaping TaskOperation<Value>
     ) -> SessionTask<Value> {
         guard admission.admit() else { return failedTask(request.request, invalidated(request.request)) }
         let result = TaskValue<Value>()
-        let record = TaskRecord(id: nextID(), registry: self, request: request, valueType: Value.self)
+        let record = TaskRecord(
+            id: nextID(), registry: self, request: request, valueType: Value.self, isListed: isListed,
+            place: place)
         record.assign(operation: operation, to: result)
-        post(.add, of: record)
-        if startsImmediately { record.resume() }
+        if isListed { post(.add, of: record) }
         return SessionTask(record: record, result: result)
     }
 
@@ -42,14 +48,14 @@ extension TaskRegistry {
 extension TaskRecord {
     /// Sets the operation of a task with a handle. It runs in a Swift task of its own once the task is resumed.
     func assign<Value: Sendable>(operation: @escaping TaskOperation<Value>, to result: TaskValue<Value>) {
-        assign(result) { record in
+        assign(result.delivery) { record in
             let value = await record.run(operation)
             let reported: (any Sendable)? = record.registry.observers.isEmpty ? nil : value.success
             record.end(value.failure, file: value.file, value: reported) { result.deliver(value) }
         }
     }
 
-    /// Runs an operation off every actor. The error identifies the task.
+    /// Runs an operation where the caller runs. The error identifies the task.
     @inline(__always)
     func run<Value: Sendable>(
         _ operation: (TaskRecord) async throws(NetworkError) -> Value

@@ -6,8 +6,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The state of one task, shared by all its handles. It holds the work until the end and then releases it, even if
-/// handles remain.
+/// The state of one task, shared by all its handles. It holds the work until it starts, and the work's Swift task until
+/// the end, even if handles remain.
 package final class TaskRecord: Sendable {
     /// Runs when the task is first resumed, and calls `end` at its end.
     package typealias Work = @Sendable (TaskRecord) async -> Void
@@ -19,33 +19,28 @@ package final class TaskRecord: Sendable {
         var priority: Request.Priority
         /// Whether the first attempt is to register the task.
         var isUnregistered = false
-        /// Whether the registry may learn of the end when it next runs: it keeps the record until then, so only for a
-        /// request without a body or an object of the caller.
-        var mayEndLazily = false
         var transfer: Transfer?
         /// Whether the transfer waits to be started because the task is paused.
         var isTransferUnstarted = false
         var head: ResponseHead?
-        /// The end of the last attempt, for its metrics. Keeps the body only if the value of the task is that body.
+        /// The end of the last attempt, for its metrics. With its body until the end of the task, and after it only if
+        /// the caller has the same object.
         var outcome: TransferOutcome?
         /// nil until one of its properties is set.
-        fileprivate var extras: Extras?
+        var handle: HandleState?
 
-        /// The properties that the record of a plain call never sets.
-        var extra: Extras? { extras }
-
-        /// Returns the object with the rare properties, to set one.
-        mutating func makeExtras() -> Extras {
-            if let extras { return extras }
-            let extras = Extras()
-            self.extras = extras
-            return extras
+        /// Returns the state of a handle, to set one of its properties.
+        mutating func makeHandleState() -> HandleState {
+            if let handle { return handle }
+            let handle = HandleState()
+            self.handle = handle
+            return handle
         }
     }
 
     /// The state that only tasks with a handle, and few others, have. A class, so that the record of a plain call has
     /// one empty reference in place of a dozen. Only touched with the lock of the record held.
-    private final class Extras {
+    fileprivate final class HandleState {
         /// The request of a task that failed before it was prepared, or that has ended and released its body.
         var requestWithoutBody: Request?
         var label: String?
@@ -54,6 +49,12 @@ package final class TaskRecord: Sendable {
         var driver: Task<Void, Never>?
         /// Wakes the work when the task is cancelled while it waits for something other than a transfer.
         var onCancel: (@Sendable () -> Void)?
+        /// Cancels the work of `cancellable(_:)`, by the number of each.
+        var cancellations: [UInt64: @Sendable () -> Void] = [:]
+        var lastCancellation: UInt64 = 0
+
+        /// Returns the functions to call when the task is cancelled.
+        var allCancellations: [@Sendable () -> Void] { Array(cancellations.values) + (onCancel.map { [$0] } ?? []) }
         /// Called when the task is paused.
         var onPause: (@Sendable () -> Void)?
         /// Set while others wait for the response of the task.
@@ -65,16 +66,16 @@ package final class TaskRecord: Sendable {
         var headWaiters: [Waiter<Void>] = []
         var states: Latest<Session.TaskState>?
         var resumeData: ResumeData?
-        weak var result: (any TaskResult)?
+        weak var result: TaskDelivery?
 
         /// Returns the properties; nil if both are nil. A function, because an initializer that returns nil has
         /// allocated the object by then.
-        static func of(refused: Request?, label: String?) -> Extras? {
+        static func of(refused: Request?, label: String?) -> HandleState? {
             if refused == nil, label == nil { return nil }
-            let extras = Extras()
-            extras.requestWithoutBody = refused
-            extras.label = label
-            return extras
+            let handle = HandleState()
+            handle.requestWithoutBody = refused
+            handle.label = label
+            return handle
         }
     }
 
@@ -83,21 +84,26 @@ package final class TaskRecord: Sendable {
     /// The type of the task's value.
     let valueType: any Any.Type
     package let meter = ProgressMeter()
+    /// Whether the registry lists the task before it starts.
+    let isListed: Bool
+    let place: WorkPlace
     private let shared: Lock<Shared>
 
     /// Creates a task. `request` is nil for a task that the system kept from an earlier run, and for one that has
     /// failed already, whose request is `refused`.
     init(
         id: TaskID, registry: TaskRegistry, request: PreparedRequest?, refused: Request? = nil,
-        valueType: any Any.Type
+        valueType: any Any.Type, isListed: Bool = true, place: WorkPlace = .elsewhere
     ) {
+        self.isListed = isListed
+        self.place = place
         self.id = id
         self.registry = registry
         self.valueType = valueType
         shared = Lock(
             Shared(
                 request: request, priority: request?.request.priority ?? .normal,
-                extras: Extras.of(refused: refused, label: request?.request.label)))
+                handle: HandleState.of(refused: refused, label: request?.request.label)))
     }
 
     deinit {
@@ -107,18 +113,18 @@ package final class TaskRecord: Sendable {
 
     // MARK: Properties of a handle
 
-    package var request: Request? { shared.withLock { $0.request?.request ?? $0.extra?.requestWithoutBody } }
+    package var request: Request? { shared.withLock { $0.request?.request ?? $0.handle?.requestWithoutBody } }
 
     var label: String? {
-        get { shared.withLock { $0.extra?.label } }
-        set { shared.withLock { $0.makeExtras().label = newValue } }
+        get { shared.withLock { $0.handle?.label } }
+        set { shared.withLock { $0.makeHandleState().label = newValue } }
     }
 
     package var state: Session.TaskState { shared.withLock { $0.lifecycle.state } }
     var metrics: TaskMetrics? { shared.withLock { $0.outcome?.metrics } }
-    var resumeData: ResumeData? { shared.withLock { $0.extra?.resumeData } }
+    var resumeData: ResumeData? { shared.withLock { $0.handle?.resumeData } }
     var head: ResponseHead? { shared.withLock { $0.head } }
-    var result: (any TaskResult)? { shared.withLock { $0.extra?.result } }
+    var result: TaskDelivery? { shared.withLock { $0.handle?.result } }
     var isCancelled: Bool { shared.withLock { $0.lifecycle.isCancelled } }
 
     var priority: Request.Priority {
@@ -133,11 +139,11 @@ package final class TaskRecord: Sendable {
 
     var states: Latest<Session.TaskState> {
         shared.withLock { shared in
-            let extras = shared.makeExtras()
-            if let states = extras.states { return states }
+            let handle = shared.makeHandleState()
+            if let states = handle.states { return states }
             let states = Latest(shared.lifecycle.state)
             if shared.lifecycle.state.isTerminal { states.finish { $0 } }
-            extras.states = states
+            handle.states = states
             return states
         }
     }
@@ -147,12 +153,12 @@ package final class TaskRecord: Sendable {
         let waiter = Waiter<Void>()
         let isWaiting = shared.withLock { shared in
             guard shared.head == nil, !shared.lifecycle.state.isTerminal else { return false }
-            shared.makeExtras().headWaiters.append(waiter)
+            shared.makeHandleState().headWaiters.append(waiter)
             return true
         }
         if isWaiting {
             await waiter.wait()
-            shared.withLock { $0.extra?.headWaiters.removeAll { $0 === waiter } }
+            shared.withLock { $0.handle?.headWaiters.removeAll { $0 === waiter } }
         }
         return head
     }
@@ -160,17 +166,15 @@ package final class TaskRecord: Sendable {
     // MARK: Commands of a handle. Calls take effect in call order: a transport only queues a command, so it is called
     // under the lock that decided.
 
-    package func resume() { resume(onLoop: false) }
-
-    /// Starts a task that was just created. Its work must not run code of the caller.
-    func startOnLoop() { resume(onLoop: true) }
-
-    private func resume(onLoop: Bool) {
+    package func resume() {
         let (action, change) = shared.withLock { shared -> (TaskLifecycle.Action, Change?) in
             let action = shared.lifecycle.resume()
             switch action {
             case .start:
-                registry.post(.run, of: self)
+                // Work on the loop has begun its first attempt, which registers the task, when this returns.
+                shared.isUnregistered =
+                    !isListed && place == .loop && WorkPlace.canBeCaller && !registry.hasSubscribers
+                if !shared.isUnregistered { registry.post(.run, of: self) }
             case .resumeTransfer:
                 if shared.isTransferUnstarted, let transfer = shared.transfer {
                     shared.isTransferUnstarted = false
@@ -182,41 +186,42 @@ package final class TaskRecord: Sendable {
             default:
                 return (action, nil)
             }
-            return (action, announce(.running, shared.extra?.states))
+            return (action, announce(.running, shared.handle?.states))
         }
         if let change { publish(change) }
-        if action == .start { startDriver(onLoop: onLoop) }
+        if action == .start { startDriver(at: place) }
     }
 
     func pause() {
         let (change, onPause) = shared.withLock { shared -> (Change?, (@Sendable () -> Void)?) in
             guard shared.lifecycle.pause() == .pauseTransfer else { return (nil, nil) }
             // Its response can be needed by others. Asked in here, so that one that joins now finds the task paused.
-            let isShared = shared.extra?.sharing?.isShared() ?? false
+            let isShared = shared.handle?.sharing?.isShared() ?? false
             if !shared.isTransferUnstarted, !isShared { control(.pause, shared.transfer) }
-            return (announce(.suspended, shared.extra?.states), shared.extra?.onPause)
+            return (announce(.suspended, shared.handle?.states), shared.handle?.onPause)
         }
         if let change { publish(change) }
         onPause?()
     }
 
     package func cancel() {
-        if let sharing = shared.withLock({ $0.extra?.sharing }), sharing.leave() { return endKeepingWork() }
+        if let sharing = shared.withLock({ $0.handle?.sharing }), sharing.leave() { return endKeepingWork() }
         var wake: Transfer.Wake?
-        let (action, driver, onCancel, readerEndsTask) = shared.withLock { shared in
+        let (action, driver, cancellations, readerEndsTask) = shared.withLock { shared in
             let action = shared.lifecycle.cancel()
             if action == .cancelTransfer { unsafe wake = cancelTransfer(&shared) }
-            let extras = shared.extra
-            return (action, extras?.driver, extras?.onCancel, extras?.readerEndsTask ?? false)
+            let handle = shared.handle
+            return (action, handle?.driver, handle?.allCancellations ?? [], handle?.readerEndsTask ?? false)
         }
         unsafe wake?.resume()
         switch action {
         case .cancelTransfer:
             driver?.cancel()
-            onCancel?()
+            for cancel in cancellations { cancel() }
             if readerEndsTask { end(cancellation("the task was cancelled")) }
         case .endUnstarted:
-            startDriver()
+            if !isListed { registry.post(.add, of: self) }
+            startDriver(at: .elsewhere)
         default:
             break
         }
@@ -275,7 +280,7 @@ package final class TaskRecord: Sendable {
     /// a task that works for itself.
     func setSharing(_ sharing: TaskSharing?) {
         shared.withLock { shared in
-            if sharing != nil || shared.extra != nil { shared.makeExtras().sharing = sharing }
+            if sharing != nil || shared.handle != nil { shared.makeHandleState().sharing = sharing }
         }
     }
 
@@ -296,7 +301,7 @@ package final class TaskRecord: Sendable {
     /// Pauses the work of a paused task again, unless others wait for its response.
     func pauseAgain() {
         shared.withLock { shared in
-            guard shared.lifecycle.isPaused, !shared.isTransferUnstarted, shared.extra?.sharing?.isShared() != true
+            guard shared.lifecycle.isPaused, !shared.isTransferUnstarted, shared.handle?.sharing?.isShared() != true
             else {
                 return
             }
@@ -306,7 +311,7 @@ package final class TaskRecord: Sendable {
 
     /// Ends the task as cancelled. Its work goes on, because others wait for its response.
     private func endKeepingWork() {
-        let (result, isLive) = shared.withLock { ($0.extra?.result, !$0.lifecycle.state.isTerminal) }
+        let (result, isLive) = shared.withLock { ($0.handle?.result, !$0.lifecycle.state.isTerminal) }
         guard isLive else { return }
         let error = cancellation("the task was cancelled")
         end(error, keepsWork: true) { result?.fail(error) }
@@ -315,14 +320,14 @@ package final class TaskRecord: Sendable {
     /// Cancels the work of a task that has ended, because nobody waits for its response any more.
     func cancelWork() {
         var wake: Transfer.Wake?
-        let (driver, onCancel) = shared.withLock { shared in
-            shared.makeExtras().isWorkCancelled = true
+        let (driver, cancellations) = shared.withLock { shared in
+            shared.makeHandleState().isWorkCancelled = true
             unsafe wake = cancelTransfer(&shared)
-            return (shared.extra?.driver, shared.extra?.onCancel)
+            return (shared.handle?.driver, shared.handle?.allCancellations ?? [])
         }
         unsafe wake?.resume()
         driver?.cancel()
-        onCancel?()
+        for cancel in cancellations { cancel() }
     }
 
     private func cancellation(_ reason: String) -> NetworkError {
@@ -345,11 +350,11 @@ package final class TaskRecord: Sendable {
     // MARK: The work
 
     /// Sets the work of a task with a handle. It runs in a Swift task of its own once the task is resumed.
-    func assign(_ result: any TaskResult, work: @escaping Work) {
+    func assign(_ result: TaskDelivery, work: @escaping Work) {
         shared.withLock { shared in
-            let extras = shared.makeExtras()
-            extras.result = result
-            extras.work = work
+            let handle = shared.makeHandleState()
+            handle.result = result
+            handle.work = work
         }
     }
 
@@ -370,7 +375,7 @@ package final class TaskRecord: Sendable {
             shared.withLock { shared in
                 _ = shared.lifecycle.resume()
                 registry.post(.run, of: self)
-                return announce(.running, shared.extra?.states)
+                return announce(.running, shared.handle?.states)
             })
         return true
     }
@@ -396,33 +401,30 @@ package final class TaskRecord: Sendable {
     /// Leaves the end of the task to the reader of a stream, or to a cancellation.
     func handToReader() {
         let isCancelled = shared.withLock { shared in
-            shared.makeExtras().readerEndsTask = true
-            shared.mayEndLazily = shared.request.map { $0.hasOnlyValues } ?? false
+            shared.makeHandleState().readerEndsTask = true
             return shared.lifecycle.isCancelled
         }
         if isCancelled { end(cancellation("the task was cancelled")) }
     }
 
     /// Starts the work.
-    ///
-    /// - Parameter onLoop: Whether the work begins on the caller's thread and continues on the transport's, which saves
-    ///   two changes of threads. Code of the caller must not run there.
-    private func startDriver(onLoop: Bool = false) {
+    private func startDriver(at place: WorkPlace) {
         let work = shared.withLock { shared -> Work? in
-            defer { shared.extra?.work = nil }
-            return shared.extra?.work
+            defer { shared.handle?.work = nil }
+            return shared.handle?.work
         }
         guard let work else { return }
         // Owned by this record and cancelled by `cancel`; it ends with the transfer.
         let driver: Task<Void, Never>
-        if onLoop, #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
-            driver = .immediate(executorPreference: registry.transport.taskExecutor) { await work(self) }
+        if place != .elsewhere, #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+            let executor = place == .loop ? registry.transport.taskExecutor : globalConcurrentExecutor
+            driver = .immediate(executorPreference: executor) { await work(self) }
         } else {
             driver = Task { await work(self) }
         }
         let isCancelled = shared.withLock { shared in
             // The work can have ended by now.
-            if !shared.lifecycle.state.isTerminal { shared.makeExtras().driver = driver }
+            if !shared.lifecycle.state.isTerminal { shared.makeHandleState().driver = driver }
             return shared.lifecycle.isCancelled
         }
         if isCancelled { driver.cancel() }
@@ -435,16 +437,16 @@ package final class TaskRecord: Sendable {
     func begin(_ transfer: Transfer) -> Bool {
         meter.beginAttempt(transfer.id)
         return shared.withLock { shared in
-            guard !shared.lifecycle.isCancelled, shared.extra?.isWorkCancelled != true else { return false }
+            guard !shared.lifecycle.isCancelled, shared.handle?.isWorkCancelled != true else { return false }
+            // A task that an interceptor still sends for after its end is not registered any more.
+            if transfer.owner != nil, shared.lifecycle.state.isTerminal { return false }
             shared.transfer = transfer
+            shared.isTransferUnstarted = shared.lifecycle.isPaused && shared.handle?.sharing?.isShared() != true
             if transfer.owner != nil {
                 shared.isUnregistered = false
-                // Read in place, because a copy of the request would have many fields. The usual request costs no
-                // retain.
-                shared.mayEndLazily =
-                    shared.request.map { $0.request.hasNoExtras && $0.request.body.isNone || $0.hasOnlyValues } ?? false
+                // The start registers the task, and waits for `resume()`.
+                if shared.isTransferUnstarted { registry.post(.run, of: self) }
             }
-            shared.isTransferUnstarted = shared.lifecycle.isPaused && shared.extra?.sharing?.isShared() != true
             if shared.isTransferUnstarted { return true }
             registry.start(transfer)
             // The priority can have changed since `prepareAttempt()`.
@@ -457,15 +459,39 @@ package final class TaskRecord: Sendable {
     /// already.
     func setCancellation(_ wake: (@Sendable () -> Void)?) -> Bool {
         shared.withLock { shared in
-            shared.makeExtras().onCancel = wake
+            shared.makeHandleState().onCancel = wake
             return !shared.lifecycle.isCancelled
+        }
+    }
+
+    /// Does work in a Swift task of its own, which is cancelled when this task, or the calling Swift task, is
+    /// cancelled.
+    func cancellable<Value: Sendable>(
+        _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        // So that `cancelAll` finds a task that has not been sent.
+        register()
+        // Owned by this function, which waits for its end.
+        let task = Task { try await work() }
+        let (number, isCancelled) = shared.withLock { shared in
+            let handle = shared.makeHandleState()
+            handle.lastCancellation += 1
+            handle.cancellations[handle.lastCancellation] = { task.cancel() }
+            return (handle.lastCancellation, shared.lifecycle.isCancelled)
+        }
+        if isCancelled { task.cancel() }
+        defer { shared.withLock { _ = $0.handle?.cancellations.removeValue(forKey: number) } }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
         }
     }
 
     /// Sets the function that is called when the task is paused. Returns false if it is paused already.
     func setPauseAction(_ action: @escaping @Sendable () -> Void) -> Bool {
         shared.withLock { shared in
-            shared.makeExtras().onPause = action
+            shared.makeHandleState().onPause = action
             return !shared.lifecycle.isPaused
         }
     }
@@ -474,40 +500,36 @@ package final class TaskRecord: Sendable {
     func receive(_ head: ResponseHead) {
         let waiters = shared.withLock { shared -> [Waiter<Void>] in
             shared.head = head
-            guard let extras = shared.extra else { return [] }
-            defer { extras.headWaiters = [] }
-            return extras.headWaiters
+            guard let handle = shared.handle else { return [] }
+            defer { handle.headWaiters = [] }
+            return handle.headWaiters
         }
         for waiter in waiters { waiter.resume() }
     }
 
     /// Records the end of an attempt, and the head of its response if that is the final one.
     func attemptEnded(_ outcome: TransferOutcome, isFinal: Bool) {
-        let end = outcome.withoutBody
         shared.withLock { shared in
             shared.transfer = nil
-            shared.outcome = end
+            shared.outcome = shared.lifecycle.state.isTerminal ? outcome.withoutBody : outcome
             if isFinal, shared.head == nil { shared.head = outcome.head }
         }
     }
 
     /// Sets the data that continue a download.
     func setResumeData(_ resumeData: ResumeData?) {
-        shared.withLock { $0.makeExtras().resumeData = resumeData }
+        shared.withLock { $0.makeHandleState().resumeData = resumeData }
     }
 
     /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is
     /// published. Without `deliver`, the caller has the value itself. `value` is for the observers. With `keepsWork`,
-    /// the work goes on for others.
+    /// the work goes on for others. `outcome` is the end of the last attempt, if the caller has it anyway.
     func end(
-        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, keepsWork: Bool = false,
-        deliver: (() -> Void)? = nil
+        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, outcome: TransferOutcome? = nil,
+        keepsWork: Bool = false, deliver: (() -> Void)? = nil
     ) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
-        guard let ended = takeEnd(state, outcome: nil, deliversLater: deliver != nil, keepsWork: keepsWork) else {
-            return
-        }
-        if deliver != nil { registry.post(.leave, of: self) }
+        guard let ended = takeEnd(state, outcome, keepsWork: keepsWork) else { return }
         meter.finish()
         deliver?()
         notifyWaiters(ended, state)
@@ -517,46 +539,42 @@ package final class TaskRecord: Sendable {
         reportDelivery(ended)
     }
 
-    /// Ends the task of a plain call, whose caller has the value, in a session without observers.
-    ///
-    /// - Parameter outcome: That of its attempt (`TransferOutcome.kept(by:)`).
-    func endPlain(with outcome: TransferOutcome) {
-        guard let ended = takeEnd(.completed, outcome: outcome, deliversLater: false) else { return }
-        meter.finish()
-        notifyWaiters(ended, .completed)
+    /// The largest body in bytes that the outcome of a task keeps after its end.
+    private static let keptBody = 4_096
+
+    /// Ends the task of a call, whose caller has the response.
+    func end<Value>(with response: Response<Value>) {
         if registry.hasSubscribers {
-            registry.publish(TaskRegistry.Completion(AnySessionTask(self), error: nil, file: nil), value: nil)
+            // A subscriber can keep the task longer than the caller keeps the body.
+            end(nil, value: registry.observers.isEmpty ? nil : response)
+        } else {
+            // The registry can keep the task until it runs next. To copy the outcome costs more than to keep a small body.
+            let isSmall = response.outcome.body.count <= Self.keptBody
+            end(nil, outcome: isSmall ? response.outcome : response.outcome.withoutBody)
         }
-        reportDelivery(ended)
     }
 
-    /// Takes out what the task has until its end; nil if it has ended before.
-    ///
-    /// - Parameter deliversLater: Whether the caller delivers the value afterwards.
-    private func takeEnd(
-        _ state: Session.TaskState, outcome: TransferOutcome?, deliversLater: Bool, keepsWork: Bool = false
-    ) -> End? {
+    /// Takes out what the task has until its end; nil if it has ended before. From now on, the registry passes over it.
+    private func takeEnd(_ state: Session.TaskState, _ outcome: TransferOutcome?, keepsWork: Bool) -> End? {
         shared.withLock { shared -> End? in
             guard shared.lifecycle.end(state) else { return nil }
             if !keepsWork { shared.transfer = nil }
-            if let outcome {
-                shared.outcome = outcome
-                if shared.head == nil { shared.head = outcome.head }
-            }
+            shared.outcome = outcome ?? shared.outcome?.withoutBody
             // Checked in place, because a copy of the request would have many fields.
             if let prepared = shared.request, prepared.request.body.isSequence {
-                shared.makeExtras().requestWithoutBody = prepared.request.withoutSequence
+                shared.makeHandleState().requestWithoutBody = prepared.request.withoutSequence
                 shared.request = nil
             }
             var end = End(
-                isLazy: !deliversLater && shared.mayEndLazily, isUnregistered: !deliversLater && shared.isUnregistered)
-            if let extras = shared.extra {
-                end.states = extras.states
-                end.waiters = extras.headWaiters
-                extras.work = nil
-                if !keepsWork { extras.driver = nil }
-                extras.onPause = nil
-                extras.headWaiters = []
+                isLazy: shared.request.map { $0.hasOnlyValues } ?? false, isUnregistered: shared.isUnregistered)
+            shared.isUnregistered = false
+            if let handle = shared.handle {
+                end.states = handle.states
+                end.waiters = handle.headWaiters
+                handle.work = nil
+                if !keepsWork { handle.driver = nil }
+                handle.onPause = nil
+                handle.headWaiters = []
             }
             return end
         }
@@ -577,9 +595,27 @@ package final class TaskRecord: Sendable {
     private struct End {
         var states: Latest<Session.TaskState>?
         var waiters: [Waiter<Void>] = []
+        /// Whether the registry may learn of the end when it next runs.
         let isLazy: Bool
-        /// Whether the registry has never heard of the task.
+        /// Whether the registry does not know the task.
         let isUnregistered: Bool
+    }
+}
+
+/// The place where the work of a task with a handle begins.
+enum WorkPlace {
+    /// In the concurrent pool.
+    case elsewhere
+    /// On the thread that resumes the task, for one whose creator then waits for its value. That saves a change of
+    /// threads.
+    case caller
+    /// On the thread that resumes the task, and then on the transport's, which saves two changes of threads. The work
+    /// must not run code of the caller.
+    case loop
+
+    /// Whether work can begin on the thread that resumes the task.
+    static var canBeCaller: Bool {
+        if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) { true } else { false }
     }
 }
 

@@ -9,13 +9,15 @@ import Foundation
 
 /// Lists a session's live tasks and publishes their events.
 ///
-/// A task is in the registry from its creation until its end. At its end, the task leaves the registry, then its value
-/// is delivered, then `Event.completed` is published.
+/// A task with a handle is in the registry from its creation, or from its start if that is one step, and a call from
+/// its first attempt or its first wait. When a task ends, its state becomes terminal, and the registry passes over it
+/// from then on. Then its value is delivered, and then `Event.completed` is published. The registry removes it when the
+/// last message of the task arrives.
 ///
-/// The registry runs on the transport's executor. Tasks report to it by messages, which share one queue with the calls
-/// on it: a call that follows the creation or the end of a task sees it. Tasks hold the registry, so they finish with
-/// the configuration that they began with, even if the session itself is gone. The registry holds the tasks that run,
-/// and holds a task weakly that was never resumed.
+/// The registry runs on the transport's executor. The messages of tasks share one queue with the calls on it: a call
+/// that follows the creation of a task sees it. Tasks hold the registry, so they finish with the configuration that
+/// they began with, even if the session itself is gone. The registry holds the tasks that run, and holds a task weakly
+/// that was never resumed.
 public actor TaskRegistry {
     // MARK: The parts of a session that its tasks use
 
@@ -28,25 +30,24 @@ public actor TaskRegistry {
     /// The clock for the time limits on reading bodies that are not delivered.
     nonisolated let clock: any Clock<Duration>
     nonisolated let observers: [any SessionObserver]
-    nonisolated let hasInterceptors: Bool
+    /// The stages of each request.
+    nonisolated let stages: Stages
     nonisolated let hasPolicy: Bool
     nonisolated let hasCredentials: Bool
-    /// Whether the configuration has no hook, no cache, no credentials and no validation of its own, so that a call can
-    /// take the shortest way (`RequestExecution.plainResponse(to:decode:)`).
-    nonisolated let isPlain: Bool
+    /// Whether the configuration has no code of the caller and no cache, so that a request can stay on its caller's
+    /// actor (``PreparedRequest/staysWithCaller``).
+    nonisolated let staysWithCaller: Bool
     /// The authorizations that servers accepted.
     nonisolated let authorizations = AuthenticationCache()
     /// The session's cookies; nil for none.
     nonisolated let cookies: CookieStore?
-    /// Whether the session has cookies at this moment.
-    nonisolated var hasStoredCookies: Bool { cookies.map { !$0.isEmpty } ?? false }
     /// The cache around each exchange; nil for none.
     nonisolated let cache: SessionCache?
     /// Whether there is a cache. Known without a copy of it.
     nonisolated let hasCache: Bool
     /// The header fields that the configuration adds to each request.
     nonisolated let headers: SessionHeaders
-    /// Whether the configuration's headers can be sent. Checked once, not for each request.
+    /// Whether the configuration's headers can be sent with any request. Checked once, not for each request.
     nonisolated let hasValidHeaders: Bool
 
     // MARK: The tasks
@@ -85,18 +86,20 @@ public actor TaskRegistry {
         self.clock = clock
         executor = transport.executor
         observers = configuration.observers
-        hasInterceptors = !configuration.interceptors.isEmpty
         hasPolicy = configuration.policy != nil
         hasCredentials = configuration.credentials != nil
         cookies = configuration.cookies.makeStore()
         cache = SessionCache(configuration, cookies: cookies, session: sessionID)
         hasCache = cache != nil
+        stages = Stages(interceptors: configuration.interceptors, cache: cache)
         let validation = configuration.validation
-        isPlain =
-            !hasInterceptors && !hasPolicy && !hasCredentials && !hasCache && configuration.observers.isEmpty
-            && validation.statuses == nil && validation.check == nil
+        staysWithCaller =
+            configuration.interceptors.isEmpty && !hasPolicy && !hasCredentials && !hasCache
+            && configuration.observers.isEmpty && validation.statuses == nil && validation.check == nil
         headers = SessionHeaders(configuration.headers, secretsTo: configuration.secretHeaderOrigins)
-        hasValidHeaders = headers.problem == nil && PreparedRequest.problem(of: configuration.headers) == nil
+        hasValidHeaders =
+            headers.problem == nil && PreparedRequest.problem(of: configuration.headers) == nil
+            && !configuration.headers.contains("Content-Length")
         OrphanSweeper.shared.sweepTemporaryFolder()
     }
 
@@ -113,20 +116,26 @@ public actor TaskRegistry {
     public var all: [AnySessionTask] { records.map { AnySessionTask($0) } }
 
     /// The number of live tasks.
-    public var count: Int { live.records.count }
+    public var count: Int { live.records.count { !$0.state.isTerminal } }
 
     /// The present state and progress of every live task, in the order of their creation.
     public var snapshot: [Snapshot] { records.map { Snapshot($0) } }
 
-    private var records: [TaskRecord] { live.records.sorted { $0.id < $1.id } }
+    private var records: [TaskRecord] {
+        live.records.filter { !$0.state.isTerminal }.sorted { $0.id < $1.id }
+    }
 
     /// Returns the live task of a number; nil if it has ended.
-    public func task(_ id: TaskID) -> AnySessionTask? { live.record(id.number).map { AnySessionTask($0) } }
+    public func task(_ id: TaskID) -> AnySessionTask? { record(id).map { AnySessionTask($0) } }
+
+    private func record(_ id: TaskID) -> TaskRecord? {
+        live.record(id.number).flatMap { $0.state.isTerminal ? nil : $0 }
+    }
 
     /// Returns the states of one live task. The current one comes first, and the terminal one is never lost. The stream
     /// is empty for a task that is not live.
     public func states(of id: TaskID) -> AsyncStream<Session.TaskState> {
-        guard let record = live.record(id.number) else { return AsyncStream { nil } }
+        guard let record = record(id) else { return AsyncStream { nil } }
         return record.states.stream()
     }
 
@@ -167,8 +176,6 @@ public actor TaskRegistry {
         case run
         /// The task waits for its first `resume`.
         case add
-        /// The task has ended, and its value is about to be delivered.
-        case leave
         /// The value of the task was delivered.
         case deliver
     }
@@ -182,19 +189,21 @@ public actor TaskRegistry {
         executor.post(message, operation: operation, wakes: true)
     }
 
-    /// Reports that the value of a task was delivered, without waking the executor for nobody.
+    /// Reports that the value of a task was delivered, and wakes the executor only if somebody watches. The message
+    /// keeps the record until the executor runs next, so this is for a task without a body or an object of the caller.
     nonisolated func postDeliveryLazily(of record: TaskRecord) {
         executor.post(record, operation: Operation.deliver.rawValue, wakes: false)
-        // A new watcher, and whoever closes the session, looks at the messages afterwards: one of both sees the other.
+        // A watcher is counted before it reads the messages. So this sees the watcher, or the watcher sees this
+        // message.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if mayHaveWatchers { executor.wake() }
     }
 
-    /// Ends a task that never registered, because the cache answered it. No message is sent unless somebody waits for
-    /// the last task.
+    /// Ends a task that never registered, because it ended before its first attempt or wait. No message is sent unless
+    /// somebody waits for the last task.
     nonisolated func endUnregistered() {
         guard admission.end() else { return }
-        // Either this sees who waits for the last task, or that one sees that there is none.
+        // The same holds here: this sees who waits for the last task, or that one sees that there is none.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if mayHaveWatchers { post(self, operation: Self.noTaskIsLeft) }
     }
@@ -233,7 +242,6 @@ public actor TaskRegistry {
         case .add:
             live.addFresh(record, number: number)
             if cancelsNewTasks { record.cancel() }
-        case .leave: live.leave(number)
         case .deliver:
             let outcome = live.delivered(number, isLast: admission.end())
             if !outcome.isEmpty { notify(of: outcome) }

@@ -153,28 +153,6 @@ package final class Transfer: Sendable {
         }
     }
 
-    /// Waits for the response of a request without reports of interim responses; `takeResponse()` returns it. The call
-    /// stays on the caller's actor.
-    ///
-    /// - Parameter cancel: Called if the calling task is cancelled before. It must end the attempt.
-    func waitForResponse(
-        onCancel cancel: @Sendable () -> Void, isolation: isolated (any Actor)? = #isolation
-    ) async {
-        await withTaskCancellationHandler {
-            // A closure that does not use the actor does not run on it, and the way to and from another thread would
-            // cost more than the call.
-            _ = isolation
-            await wait(for: .response)
-        } onCancel: {
-            cancel()
-        }
-    }
-
-    /// Returns the head or the end that `response(onInterim:)` would return, after `waitForResponse(onCancel:)`.
-    func takeResponse() -> (head: ResponseHead?, outcome: TransferOutcome?) {
-        shared.withLock { $0.state.takeResponse() }
-    }
-
     /// Whether the attempt has ended at its limit `Timeouts.total`.
     var isOverTime: Bool { shared.withLock { $0.state.isOverTime } }
 

@@ -5,7 +5,7 @@ import TernEngine
 #endif
 
 /// Sends requests over the wire, one attempt at a time. A transport serves one `Session`. It knows attempts, not tasks:
-/// retries, redirects, validation and decoding happen above it, in `RequestExecution`.
+/// retries, redirects, validation and decoding happen above it, in the stages of a request (`Stage`).
 ///
 /// Every started transfer completes exactly once, also after `cancel` and after the transport itself is released.
 package protocol Transport: AnyObject, Sendable {

@@ -4,7 +4,8 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// The request of one attempt, complete to the last header field, as a transport sends it.
+/// The request of one attempt, as the session hands it to a transport. The transport adds fields such as `Accept` and
+/// `Content-Length`.
 package struct WireRequest: Sendable {
     /// The way in which the body of the response reaches the session.
     package enum Delivery: Sendable, Equatable {
@@ -28,13 +29,23 @@ package struct WireRequest: Sendable {
         }
     }
 
+    /// The part of a request that its body, its cookies and its authorization determine.
+    struct Message {
+        var headers: Headers
+        var source = Source.none
+        /// The value of the `Cookie` field if its bytes are not UTF-8. `headers` then has no such field.
+        var rawCookie: [UInt8]?
+    }
+
     package var method: Request.Method
     package var target: Target
     package var headers: Headers
     package var source: Source = .none
+    /// The value of the `Cookie` field if its bytes are not UTF-8. `headers` then has no such field.
+    package var rawCookie: [UInt8]?
     package var delivery: Delivery
     package var timeouts: Timeouts
-    package var priority: Request.Priority
+    package var priority: Request.Priority = .normal
     /// The maximum number of bytes of the response's head.
     package var headLimit: Int
     /// The maximum number of bytes of a compressed body after decompression, for URLSession's transport, which
@@ -43,36 +54,51 @@ package struct WireRequest: Sendable {
     package var decompresses: Bool
     /// Whether the attempt must not use a pooled connection, because the one before was dead or does not serve the
     /// origin.
-    package var needsFreshConnection: Bool
+    package var needsFreshConnection = false
     /// Whether the head is reported as soon as it arrives, not only with the outcome.
-    package var announcesHead: Bool
+    package var announcesHead = false
     /// Whether the session decides at the head of a collected response whether it wants the body.
-    package var isDecidedAtHead: Bool
-    /// Whether interim responses are reported, because the session has observers.
-    package var reportsInterimResponses: Bool
+    package var isDecidedAtHead = false
+    /// Whether interim responses are reported, because the session has observers or the request wants them.
+    package var reportsInterimResponses = false
     /// Whether a final response of any status can be the result, because the caller has rules of its own for it.
-    package var acceptsAnyStatus: Bool
-    /// nil for a request with the defaults.
-    private var extras: Extras?
+    package var acceptsAnyStatus = false
+    /// The settings of the request that few have.
+    var options: RequestOptions?
+    /// The path of the Unix domain socket to connect to; nil for the host of the URL.
+    package var unixSocketPath: String?
+    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none.
+    /// The source is then a pipe. After a 101 response, its bytes are sent as they are, and those of the server arrive
+    /// as the chunks of the response, whose delivery is `.streamed`. The time limits `idle` and `total` end with the
+    /// switch.
+    package var upgrade: UpgradeOffer?
+    /// The time that the attempt waits before it asks for a connection. The total time limit runs meanwhile, and
+    /// commands take effect.
+    package var startDelay = Duration.zero
 }
 
 extension WireRequest {
-    // The memberwise initializer builds the value in its place. Any other one makes a copy at its end.
-    @inline(__always)
-    package init(
-        method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,
-        headLimit: Int, decompressionLimit: Int64, decompresses: Bool, priority: Request.Priority = .normal,
-        announcesHead: Bool = false, isDecidedAtHead: Bool = false, needsFreshConnection: Bool = false,
-        unixSocketPath: String? = nil, trust: RequestTrust? = nil, reportsInterimResponses: Bool = false,
-        acceptsAnyStatus: Bool = false
-    ) {
-        self.init(
-            method: method, target: target, headers: headers, source: .none, delivery: delivery, timeouts: timeouts,
-            priority: priority, headLimit: headLimit, decompressionLimit: decompressionLimit,
-            decompresses: decompresses,
-            needsFreshConnection: needsFreshConnection, announcesHead: announcesHead, isDecidedAtHead: isDecidedAtHead,
-            reportsInterimResponses: reportsInterimResponses, acceptsAnyStatus: acceptsAnyStatus,
-            extras: Extras(unixSocketPath: unixSocketPath, trust: trust))
+    /// The trust policy of this request, in place of the session's policy for the host.
+    package var trust: TrustPolicy? { options?.fields.trust }
+
+    /// The number of bytes of a streamed response that may wait for the reader before the transport stops.
+    package var bufferLimit: Int { options?.fields.bufferLimit ?? TransferState.highWaterMark }
+
+    /// The largest number of bytes of a chunk of a streamed response; nil for half of `bufferLimit`.
+    package var chunkLimit: Int? { options?.fields.chunkLimit }
+
+    /// Whether the response lasts long, so that its connection does not count for the limits of the others.
+    package var isLive: Bool { options?.fields.isLive ?? false }
+
+    /// Called on the event loop when the request begins to wait for a connection that becomes free, and when that ends.
+    package var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)? { options?.fields.onQueueChange }
+
+    /// Whether HTTP/2 is not offered to the server.
+    package var avoidsHTTP2: Bool { options?.fields.avoidsHTTP2 ?? false }
+
+    /// Whether the request has a source of its body. Known without a copy of it.
+    package var hasBody: Bool {
+        if case .none = source { false } else { true }
     }
 
     /// Returns whether the session reads the body of a response in chunks, after its head. This is so for a stream or a
@@ -89,130 +115,6 @@ extension WireRequest {
         case 101, 200...299: true
         default: acceptsAnyStatus && !FollowUpRules.mayFollow(head)
         }
-    }
-}
-
-extension WireRequest {
-    /// Whether the request has a source of its body. Known without a copy of it.
-    package var hasBody: Bool {
-        if case .none = source { false } else { true }
-    }
-
-    /// The properties that few requests have. One reference, because each of them would cost a count in every copy.
-    private final class Extras: Sendable {
-        struct Fields: Sendable {
-            var rawCookie: [UInt8]?
-            var unixSocketPath: String?
-            var trust: RequestTrust?
-            var upgrade: String?
-            var upgradeLimit = Int.max
-            var bufferLimit = TransferState.highWaterMark
-            var chunkLimit: Int?
-            var avoidsHTTP2 = false
-            var isLive = false
-            var startDelay = Duration.zero
-            var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)?
-        }
-
-        let fields: Fields
-
-        init(_ fields: Fields) { self.fields = fields }
-
-        /// Creates the properties; nil if both are nil.
-        convenience init?(unixSocketPath: String?, trust: RequestTrust?) {
-            if unixSocketPath == nil, trust == nil { return nil }
-            self.init(Fields(unixSocketPath: unixSocketPath, trust: trust))
-        }
-    }
-
-    private mutating func change(_ change: (inout Extras.Fields) -> Void) {
-        var fields = extras?.fields ?? Extras.Fields()
-        change(&fields)
-        extras = Extras(fields)
-    }
-
-    /// Whether the request goes to its server in the usual way: without a cookie in raw bytes, a Unix socket, a trust
-    /// policy, another protocol, limits of its own on the buffer, a chunk or a message, and the rule to avoid HTTP/2.
-    package var hasNoExtras: Bool { extras == nil }
-
-    /// The value of the `Cookie` field if its bytes are not UTF-8. `headers` then has no such field.
-    package var rawCookie: [UInt8]? {
-        get { extras?.fields.rawCookie }
-        set { change { $0.rawCookie = newValue } }
-    }
-
-    /// The path of the Unix domain socket to connect to; nil for the host of the URL.
-    package var unixSocketPath: String? {
-        get { extras?.fields.unixSocketPath }
-        set { change { $0.unixSocketPath = newValue } }
-    }
-
-    /// The trust policy of this request, in place of the session's policy for the host.
-    package var trust: RequestTrust? {
-        get { extras?.fields.trust }
-        set { change { $0.trust = newValue } }
-    }
-
-    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none.
-    /// The source is then a pipe. After a 101 response, its bytes are sent as they are, and those of the server arrive
-    /// as the chunks of the response, whose delivery is `.streamed`. The time limits `idle` and `total` end with the
-    /// switch.
-    package var upgrade: String? {
-        get { extras?.fields.upgrade }
-        set { change { $0.upgrade = newValue } }
-    }
-
-    /// The maximum number of bytes of a message of that protocol, for a transport that reads messages itself.
-    package var upgradeLimit: Int {
-        get { extras?.fields.upgradeLimit ?? .max }
-        set { change { $0.upgradeLimit = newValue } }
-    }
-
-    /// The number of bytes of a streamed response that may wait for the reader before the transport stops.
-    package var bufferLimit: Int {
-        get { extras?.fields.bufferLimit ?? TransferState.highWaterMark }
-        set { change { $0.bufferLimit = newValue } }
-    }
-
-    /// The largest number of bytes of a chunk of a streamed response; nil for half of `bufferLimit`.
-    package var chunkLimit: Int? {
-        get { extras?.fields.chunkLimit }
-        set { change { $0.chunkLimit = newValue } }
-    }
-
-    /// Whether the response lasts long, so that its connection does not count for the limits of the others.
-    package var isLive: Bool {
-        get { extras?.fields.isLive ?? false }
-        set { change { $0.isLive = newValue } }
-    }
-
-    /// The time that the attempt waits before it asks for a connection. Its total time limit and its commands hold
-    /// meanwhile.
-    package var startDelay: Duration {
-        get { extras?.fields.startDelay ?? .zero }
-        set { change { $0.startDelay = newValue } }
-    }
-
-    /// Called on the event loop when the request begins to wait for a connection that becomes free, and when that ends.
-    package var onQueueChange: (@Sendable (_ isQueued: Bool) -> Void)? {
-        get { extras?.fields.onQueueChange }
-        set { change { $0.onQueueChange = newValue } }
-    }
-
-    /// Whether HTTP/2 is not offered to the server.
-    package var avoidsHTTP2: Bool {
-        get { extras?.fields.avoidsHTTP2 ?? false }
-        set { change { $0.avoidsHTTP2 = newValue } }
-    }
-}
-
-/// The trust policy of one request. A class, because few requests have one, and every wire request is copied.
-package final class RequestTrust: Sendable {
-    package let policy: TrustPolicy
-
-    package init?(_ policy: TrustPolicy?) {
-        guard let policy else { return nil }
-        self.policy = policy
     }
 }
 

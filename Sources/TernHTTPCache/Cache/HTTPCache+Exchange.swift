@@ -253,10 +253,11 @@ struct CacheExchange: Sendable {
             return hasAwaited
         }
         hasAwaited = true
-        exchange.register()
         let began = MonotonicClock.nanoseconds()
         let limit = [exchange.remainingTime, exchange.idleTime].compactMap { $0 }.min()
-        await cache.shared.written(within: limit) { [exchange] in try await exchange.sleep(for: $0) }
+        await exchange.wait { [cache, exchange] in
+            await cache.shared.written(within: limit) { try await exchange.sleep(for: $0) }
+        }
         exchange = exchange.spending(.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began)))
         return true
     }

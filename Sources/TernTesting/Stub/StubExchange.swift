@@ -138,7 +138,7 @@ final class StubExchange: Sendable {
     private func play(
         _ script: StubTransport.WebSocket.Script, of answer: StubTransport.Answer, to call: StubTransport.Call
     ) async throws {
-        guard transfer.request.upgrade == "websocket", let key = call.headers["Sec-WebSocket-Key"] else {
+        guard transfer.request.upgrade?.name == "websocket", let key = call.headers["Sec-WebSocket-Key"] else {
             let reason =
                 "the stub answers \(call.method) \(call.path) with a WebSocket, which the call does not ask for"
             throw TransferFailure(.unsupported, reason)

@@ -29,7 +29,7 @@ struct DestinationCache {
 
     /// Takes the transfer, because its request has many fields to copy.
     mutating func destination(for transfer: Transfer) throws(TransferFailure) -> Destination {
-        let isUsual = transfer.request.hasNoExtras || transfer.request.goesUsualWay
+        let isUsual = transfer.request.goesUsualWay
         if isUsual, let last, last.origin == transfer.request.target.origin { return last.destination }
         return try findDestination(for: transfer.request, isUsual: isUsual)
     }
@@ -39,7 +39,7 @@ struct DestinationCache {
     ) throws(TransferFailure) -> Destination {
         let key = Key(
             origin: request.target.origin, unixSocketPath: request.unixSocketPath.map { Array($0.utf8) },
-            policy: request.trust?.policy,
+            policy: request.trust,
             isForUpgrade: request.upgrade != nil, avoidsHTTP2: request.avoidsHTTP2)
         let destination: Destination
         if let found = known[key] {
@@ -59,7 +59,7 @@ struct DestinationCache {
         known[
             Key(
                 origin: request.target.origin, unixSocketPath: request.unixSocketPath.map { Array($0.utf8) },
-                policy: request.trust?.policy,
+                policy: request.trust,
                 isForUpgrade: false)]
     }
 
@@ -72,7 +72,7 @@ struct DestinationCache {
         let authority = String(root[(root.firstRange(of: "://")?.upperBound ?? root.startIndex)...])
         var policy: TLSPolicy?
         if target.isSecure {
-            guard let own = request.trust?.policy ?? (settings.trust ?? TrustPolicies()).policy(for: target.host) else {
+            guard let own = request.trust ?? (settings.trust ?? TrustPolicies()).policy(for: target.host) else {
                 throw TrustPolicies.refusal(of: target.host)
             }
             policy = trust.policy(own)
@@ -114,9 +114,10 @@ struct RequestFieldsCache {
     mutating func fields(
         of transfer: Transfer, to destination: Destination
     ) throws(TransferFailure) -> RequestFields.Shared {
-        if let source, transfer.request.hasNoExtras || transfer.request.rawCookie == nil,
-            source.headers.isSameStorage(as: transfer.request.headers),
-            source.decompresses == transfer.request.decompresses, source.isForwarded == destination.isForwarded
+        if let source, transfer.request.rawCookie == nil,
+            source.decompresses == transfer.request.decompresses, source.isForwarded == destination.isForwarded,
+            source.headers.isSameStorage(as: transfer.request.headers)
+                || source.headers.isWritten(like: transfer.request.headers)
         {
             return fields
         }

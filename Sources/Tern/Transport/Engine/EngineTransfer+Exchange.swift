@@ -71,7 +71,7 @@ extension EngineTransfer: ExchangeHandler {
         }
         // GET first: two equal short strings are compared as integers.
         if transfer.request.method == .get || transfer.request.method != .head {
-            body.value.expected = received.contentLength
+            body.expected = received.contentLength
         }
         isCompressed =
             received.status != 101 && received.isEncoded && transfer.request.decompresses
@@ -92,7 +92,7 @@ extension EngineTransfer: ExchangeHandler {
 
     func didReceive(body bytes: UnsafeRawBufferPointer) -> Bool {
         guard let start = bytes.baseAddress else { return true }
-        body.value.count(bytes.count)
+        body.count(bytes.count)
         if let refusal = refusalOfBody() {
             failure = refusal
             unsafe keepStart(start, bytes.count)
@@ -101,12 +101,12 @@ extension EngineTransfer: ExchangeHandler {
         let isKept: Bool
         switch transfer.request.delivery {
         case .collected(let limit) where !isStreamed:
-            unsafe isKept = body.value.collect(start, bytes.count, limit: limit)
+            unsafe isKept = body.collect(start, bytes.count, limit: limit)
         default:
-            if !body.value.hasRoom(for: bytes.count) { deliverChunk() }
-            unsafe isKept = body.value.gather(start, bytes.count)
+            if !body.hasRoom(for: bytes.count) { deliverChunk() }
+            unsafe isKept = body.gather(start, bytes.count)
             // A full chunk can end the reading, so it does not wait for the end of the turn.
-            if isKept, body.value.isChunkFull { deliverChunk() }
+            if isKept, body.isChunkFull { deliverChunk() }
         }
         guard isKept else {
             failure = TransferFailure(.tooLarge, "no memory is left for the body of the response")
@@ -117,34 +117,34 @@ extension EngineTransfer: ExchangeHandler {
     }
 
     func bodyBuffer() -> UnsafeMutableRawBufferPointer? {
-        if isStreamed { return unsafe body.value.roomToGather() }
+        if isStreamed { return unsafe body.roomToGather() }
         guard case .collected(let limit) = transfer.request.delivery else { return nil }
-        return unsafe body.value.roomToCollect(limit: limit)
+        return unsafe body.roomToCollect(limit: limit)
     }
 
     func didReceiveInPlace(_ count: Int) {
-        body.value.filled(count)
+        body.filled(count)
         guard count > 0 else { return }
-        if isStreamed, body.value.isChunkFull { deliverChunk() }
+        if isStreamed, body.isChunkFull { deliverChunk() }
         recordBodyBytes()
     }
 
     /// Hands on the new bytes at the end of the turn, unless the collected body is complete: the end of its exchange
     /// comes next, most often at once.
     private func recordBodyBytes() {
-        if !isStreamed, body.value.isWhole { storeProgress() } else { markChanged() }
+        if !isStreamed, body.isWhole { storeProgress() } else { markChanged() }
     }
 
     /// Keeps the start of a refused body for the error.
     private func keepStart(_ bytes: UnsafeRawPointer, _ count: Int) {
         guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return }
-        let room = limit - Int(clamping: body.value.received - Int64(count))
-        if room > 0 { _ = unsafe body.value.collect(bytes, min(count, room), limit: limit) }
+        let room = limit - Int(clamping: body.received - Int64(count))
+        if room > 0 { _ = unsafe body.collect(bytes, min(count, room), limit: limit) }
     }
 
     private func refusalOfBody() -> TransferFailure? {
         guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return nil }
-        return max(body.value.received, body.value.expected ?? 0) > limit ? .bodyTooLarge(limit: limit) : nil
+        return max(body.received, body.expected ?? 0) > limit ? .bodyTooLarge(limit: limit) : nil
     }
 
     func didReceive(trailers: [UInt8]) {

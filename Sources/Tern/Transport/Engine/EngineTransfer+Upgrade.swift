@@ -63,7 +63,7 @@ extension EngineTransfer: UpgradedConnectionHandler {
         lane.end(self, failure)
     }
 
-    func receiveBuffer() -> UnsafeMutableRawBufferPointer? { unsafe body.value.roomToGather() }
+    func receiveBuffer() -> UnsafeMutableRawBufferPointer? { unsafe body.roomToGather() }
 
     func didFill(_ count: Int) {
         if count > 0 { didReceiveBytes(count) }
@@ -75,7 +75,7 @@ extension EngineTransfer: UpgradedConnectionHandler {
     /// Ends the body. This side goes on sending until the session ends the pipe: bytes that it has accepted, and an
     /// answer to the last ones of the server, such as a Close frame (RFC 6455 §5.5.1).
     func didEndReceiving() {
-        if body.value.waitingCount > 0 { deliverChunk() }
+        if body.waitingCount > 0 { deliverChunk() }
         unsafe lane.context.wake(transfer.endBody())
     }
 

@@ -14,7 +14,10 @@ final class EngineTransfer {
     /// The lane of the loop on which the transfer is, and the index in its table; −1 outside of one.
     var lane: TransferLane
     var tableIndex = -1
-    var clock: TransferClock
+    var clock: TransferClock {
+        @inline(__always) _read { yield confined.value.clock }
+        @inline(__always) _modify { yield &confined.value.clock }
+    }
     private(set) var exchange: HTTPExchange?
     /// The connection after the switch to another protocol; nil before, and for other requests.
     var upgraded: UpgradedConnection?
@@ -30,7 +33,11 @@ final class EngineTransfer {
     var failure: TransferFailure?
 
     var head: ResponseHead?
-    let body: Confined<CollectedBody>
+    var body: CollectedBody {
+        @inline(__always) _read { yield confined.value.body }
+        @inline(__always) _modify { yield &confined.value.body }
+    }
+    private let confined: Confined<(body: CollectedBody, clock: TransferClock)>
     /// The pipe through which the reader moves the rest of the body out of the socket; nil if the bytes are copied.
     private var pipe: BodyPipe?
     private var loan = Loan.available
@@ -89,7 +96,7 @@ final class EngineTransfer {
         self.transfer = transfer
         self.lane = lane
         isStreamed = transfer.request.delivery == .streamed
-        isUpgrade = !transfer.request.hasNoExtras && transfer.request.upgrade != nil
+        isUpgrade = transfer.request.upgrade != nil
         bodyLength =
             switch transfer.request.source {
             case .none: nil
@@ -100,8 +107,11 @@ final class EngineTransfer {
         // another.
         let limit = transfer.request.chunkLimit ?? max(transfer.request.bufferLimit, 4) / 2
         let chunk = 1 << (Int.bitWidth - 1 - limit.leadingZeroBitCount)
-        body = Confined(CollectedBody(chunkLimit: min(CollectedBody.chunkSize, chunk)))
-        clock = TransferClock(transfer.request.timeouts, now: lane.now)
+        confined = Confined(
+            (
+                CollectedBody(chunkLimit: min(CollectedBody.chunkSize, chunk)),
+                TransferClock(transfer.request.timeouts, now: lane.now)
+            ))
     }
 
     /// Calls a function with the lane without retaining it: `self.lane` holds it meanwhile. The function must not move
@@ -134,11 +144,9 @@ final class EngineTransfer {
             priority: priority.rawValue, urgency: priority.urgency,
             needsFreshConnection: transfer.request.needsFreshConnection, handler: self)
         if hasBody { exchange.continueWait = transfer.request.timeouts.expectContinue.wholeNanoseconds }
-        if !transfer.request.hasNoExtras {
-            if let limit = transfer.request.chunkLimit { exchange.readLimit = limit }
-            if let upgrade = transfer.request.upgrade { exchange.upgrade = upgrade }
-            if transfer.request.isLive { exchange.isLive = true }
-        }
+        if let limit = transfer.request.chunkLimit { exchange.readLimit = limit }
+        if let upgrade = transfer.request.upgrade { exchange.upgrade = upgrade.name }
+        if transfer.request.isLive { exchange.isLive = true }
         self.exchange = exchange
     }
 
@@ -166,6 +174,15 @@ final class EngineTransfer {
         if phase == .connect { lane.pool?.giveUpConnecting(exchange) } else { lane.pool?.cancel(exchange) }
     }
 
+    /// The transfer asks for a connection later.
+    func delayStart(by delay: Duration) {
+        clock.delayStart(by: delay, now)
+        onLane { $0.watch(clock) }
+    }
+
+    /// Returns whether the time has come to ask for a connection. True once.
+    func takeStart() -> Bool { clock.takeStart(now) }
+
     func prioritize(_ priority: Request.Priority) {
         guard let exchange else { return }
         exchange.priority = priority.rawValue
@@ -178,7 +195,7 @@ final class EngineTransfer {
     func setIsQueued(_ isQueued: Bool) {
         guard isQueued != self.isQueued else { return }
         self.isQueued = isQueued
-        if !transfer.request.hasNoExtras { transfer.request.onQueueChange?(isQueued) }
+        transfer.request.onQueueChange?(isQueued)
     }
 
     /// Returns whether a transfer that has reached a time limit goes on: it waits for a connection, has no limit for
@@ -275,11 +292,11 @@ final class EngineTransfer {
         isMarked = false
         guard isSubmitted else { return false }
         storeProgress()
-        guard isStreamed, body.value.waitingCount > 0 else { return false }
+        guard isStreamed, body.waitingCount > 0 else { return false }
         // More may arrive at once, unless nothing has arrived in this turn.
-        let hasGrown = body.value.received != flushedCount
-        flushedCount = body.value.received
-        if isIdle || body.value.isChunkFull || !hasGrown {
+        let hasGrown = body.received != flushedCount
+        flushedCount = body.received
+        if isIdle || body.isChunkFull || !hasGrown {
             deliverChunk()
             return false
         }
@@ -288,7 +305,7 @@ final class EngineTransfer {
     }
 
     func deliverChunk() {
-        let (wake, isFull) = unsafe transfer.receive(body.value.take())
+        let (wake, isFull) = unsafe transfer.receive(body.take())
         onLane { unsafe $0.context.wake(wake) }
         if isFull { holdUp() }
     }
@@ -303,8 +320,8 @@ final class EngineTransfer {
 
     func storeProgress() {
         // The session counts the decompressed bytes, whose number is not known in advance.
-        let received = isCompressed ? nil : body.value.received
-        let expected = isCompressed ? nil : body.value.expected
+        let received = isCompressed ? nil : body.received
+        let expected = isCompressed ? nil : body.expected
         let isWatched = transfer.updateProgress(
             sent: produced, of: bodyLength, received: received, of: expected)
         guard isWatched, !isUnpublished else { return }
@@ -332,7 +349,7 @@ final class EngineTransfer {
             return false
         }
         guard let pipe, pipe.holdSocket(socket) else { return false }
-        if body.value.waitingCount > 0 { deliverChunk() }
+        if body.waitingCount > 0 { deliverChunk() }
         loan = .lent
         unsafe lane.context.wake(transfer.lendSocket(missing: missing))
         holdUp()
@@ -348,7 +365,7 @@ final class EngineTransfer {
         }
         if moved.count > 0 {
             didReceiveBytes(Int(moved.count))
-            body.value.count(Int(moved.count))
+            body.count(Int(moved.count))
             markChanged()
         }
         exchange?.didMoveBytes(moved.count, code: moved.code)
@@ -361,16 +378,17 @@ final class EngineTransfer {
         continueWait?.cancel()
         storeProgress()
         if isUnpublished {
-            // The task may continue, with another attempt or with the processing of its body.
             lane.forgetPublication(of: self)
-            publishProgress()
+            // The task may continue. After a whole response, the session publishes the numbers, most often with the end
+            // of the task, which then takes one wake.
+            if isStreamed || failure != nil { publishProgress() }
         }
-        if isStreamed, body.value.waitingCount > 0 { deliverChunk() }
+        if isStreamed, body.waitingCount > 0 { deliverChunk() }
         pipe?.releaseSocket()
         if transfer.request.hasBody, case .pipe(let upload, _) = transfer.request.source { upload.close() }
         let version = head?.version
         let outcome = TransferOutcome(
-            head: head.take(), body: body.value.take(), failure: failure, metrics: metrics(version),
+            head: head.take(), body: body.take(), failure: failure, metrics: metrics(version),
             trailers: trailers.take() ?? [:])
         onLane { unsafe $0.context.wake(transfer.complete(outcome)) }
     }
@@ -388,7 +406,7 @@ final class EngineTransfer {
             tlsEnd: opening.map { $0.tlsEnd == 0 ? 0 : microseconds(until: $0.tlsEnd) } ?? -1,
             firstByteTime: version == nil ? -1 : microseconds(until: firstByteAt),
             totalTime: startedAt == 0 ? -1 : microseconds(until: now), activeTime: clock.elapsed(now),
-            receivedBytes: receivedBytes, sentBytes: sentBytes, decodedBodyBytes: body.value.received,
+            receivedBytes: receivedBytes, sentBytes: sentBytes, decodedBodyBytes: body.received,
             httpVersion: version, isReusedConnection: isReused,
             remoteAddress: connection?.opening.remoteAddress,
             remotePort: connection.flatMap { $0.opening.remoteAddress == nil ? nil : Int($0.opening.remotePort) },
@@ -401,7 +419,7 @@ final class EngineTransfer {
 
     /// The number of bytes of the response's body so far and in total, for the text of a failure.
     var receivedText: String {
-        body.value.expected.map { "\(body.value.received) of \($0) bytes" } ?? "\(body.value.received) bytes"
+        body.expected.map { "\(body.received) of \($0) bytes" } ?? "\(body.received) bytes"
     }
 }
 #endif

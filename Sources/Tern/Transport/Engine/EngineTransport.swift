@@ -56,14 +56,13 @@ final class EngineTransport: Transport {
             let isLack = problem.kind == .outOfDescriptors
             return TransferFailure(.connectionFailed, reason, underlying: isLack ? OutOfDescriptors() : nil)
         }
-        if acceptsAll, transfer.request.hasNoExtras { return nil }
         if acceptsAll, transfer.request.trust == nil { return nil }
         return refusalOfTrust(transfer.request)
     }
 
     private func refusalOfTrust(_ request: WireRequest) -> TransferFailure? {
         let host = request.target.host
-        guard let policy = request.trust?.policy ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
+        guard let policy = request.trust ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
             return TrustPolicies.refusal(of: host)
         }
         if let problem = Session.Configuration.problem(of: policy) { return problem }

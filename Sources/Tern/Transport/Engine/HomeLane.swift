@@ -152,9 +152,8 @@ final class HomeLane: LoopClient {
         } catch {
             return lane.end(running, error)
         }
-        if !transfer.request.hasNoExtras, transfer.request.startDelay > .zero {
-            running.clock.delayStart(by: transfer.request.startDelay, context.now)
-            return lane.watch(running.clock)
+        if transfer.request.startDelay > .zero {
+            return running.delayStart(by: transfer.request.startDelay)
         }
         running.submit(to: pool)
     }

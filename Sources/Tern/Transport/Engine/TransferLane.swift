@@ -135,7 +135,7 @@ final class TransferLane {
                 end(transfer, transfer.timeout(phase), after: phase)
                 continue
             }
-            if transfer.clock.takeStart(context.now) { transfer.submit(to: pool) }
+            if transfer.takeStart() { transfer.submit(to: pool) }
             // It can be on another loop by now, or have ended.
             if transfers.value[index] === transfer {
                 next = min(next, transfer.clock.nextDeadline)

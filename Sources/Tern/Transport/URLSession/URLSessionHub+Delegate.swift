@@ -54,7 +54,7 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
         completionHandler(attempt(task)?.body?.takeStream())
     }
 
-    /// Follows no redirect: `RequestExecution` does, so the response is the redirect itself.
+    /// Follows no redirect: `FollowUpStage` does, so the response is the redirect itself.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void

@@ -122,7 +122,7 @@ final class URLSessionHub: NSObject, Sendable {
         task.priority = URLSessionRequest.priority(attempt.transfer.request.priority)
         shared.withLock { $0.byTask[task.taskIdentifier] = attempt }
         if let socket = attempt.socket, let task = task as? URLSessionWebSocketTask {
-            task.maximumMessageSize = attempt.transfer.request.upgradeLimit
+            task.maximumMessageSize = attempt.transfer.request.upgrade?.messageLimit ?? .max
             socket.attach(task)
         }
         attempt.start(task)

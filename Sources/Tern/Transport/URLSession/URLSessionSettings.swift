@@ -47,7 +47,7 @@ struct URLSessionSettings: Sendable {
 
     func refusal(of request: WireRequest) -> TransferFailure? {
         if let refusal { return refusal }
-        if let upgrade = request.upgrade, upgrade != "websocket" {
+        if let upgrade = request.upgrade?.name, upgrade != "websocket" {
             return TransferFailure(.unsupported, "URLSession cannot switch a connection to the protocol \(upgrade)")
         }
         if request.trust != nil {

@@ -1,7 +1,100 @@
-// The functions after a redirect, a challenge or a misdirected request. `FollowUpRules` decides. These functions ask
-// the policies and the credential provider, and create the request that follows.
+import TernConcurrency
 
-extension RequestExecution {
+/// Sends a request, and then each one that follows it: after a redirect, a challenge (401, 407), a refused expectation
+/// (417) or a misdirected request (421). Returns the final response.
+final class FollowUpStage: Stage {
+    private let next: any Stage
+
+    init(next: any Stage) {
+        self.next = next
+    }
+
+    @inline(__always)
+    func response(to request: PreparedRequest, of task: TaskRecord) async throws(NetworkError) -> IncomingResponse {
+        let registry = task.registry
+        var first = request
+        if registry.hasCredentials || request.request.credentials != nil {
+            first = try await authorized(request, task)
+        }
+        let response = try await next.response(to: first, of: task)
+        if !FollowUpRules.mayFollow(response.head), !first.hasPolicy, registry.observers.isEmpty {
+            return response
+        }
+        return try await followUp(response, to: first, of: task)
+    }
+
+    /// Asks for a credential to send before a challenge. Returns the request with the time that is left.
+    @concurrent
+    private func authorized(
+        _ request: PreparedRequest, _ task: TaskRecord
+    ) async throws(NetworkError) -> PreparedRequest {
+        task.register()
+        let start = MonotonicClock.nanoseconds()
+        try await request.prepareAuthorization(of: task)
+        let spent = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start))
+        return request.limitingTotalTime(spent: request.timeSpent + spent)
+    }
+
+    /// Sends each request that follows the response to the first one. Returns the final response.
+    @concurrent
+    private func followUp(
+        _ firstResponse: IncomingResponse, to first: PreparedRequest, of task: TaskRecord
+    ) async throws(NetworkError) -> IncomingResponse {
+        task.meter.publishWhole()
+        let steps = FollowUpSteps(record: task)
+        var (request, response) = (first, firstResponse)
+        var rules = FollowUpRules(maximumRedirects: task.registry.configuration.maximumRedirects)
+        var mayFollow = FollowUpRules.mayFollow(response.head)
+        rules.addTime(first.timeSpent)
+        while mayFollow {
+            // The time of an attempt that is still open contains that of the caller's code.
+            let start = response.outcome == nil ? nil : MonotonicClock.nanoseconds()
+            guard let following = try await steps.nextRequest(after: &response, rules: &rules) else { break }
+            if let start { rules.addTime(.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start))) }
+            rules.addTime(of: await response.readRest())
+            // A request that waited in the cache for an equal one has spent that time.
+            rules.addTime(response.request.timeSpent - request.timeSpent)
+            request = following.limitingTotalTime(spent: rules.timeSpent)
+            response = try await next.response(to: request, of: task)
+            mayFollow = FollowUpRules.mayFollow(response.head)
+        }
+        if mayFollow || !rules.history.isEmpty {
+            response.head = response.head.redirected(by: rules.history)
+            task.receive(response.head)
+        }
+        if let policies = first.policies { try await steps.applyDisposition(of: policies, to: &response) }
+        if !task.registry.observers.isEmpty, let body = response.wholeBody, !body.isEmpty {
+            task.registry.observe { $0.didReceive(bytes: body, of: AnySessionTask(task)) }
+        }
+        return response
+    }
+}
+
+/// The steps between a response and the request that follows it. `FollowUpRules` decides. The steps ask the policies
+/// and the credential provider, and create the request.
+private struct FollowUpSteps: Sendable {
+    let record: TaskRecord
+
+    /// Asks the policies whether the task wants the body of its final response, and where.
+    ///
+    /// - Throws: An error of kind `.cancelled` if it does not want it.
+    func applyDisposition(of policies: Policies, to response: inout IncomingResponse) async throws(NetworkError) {
+        let head = response.head
+        let disposition = try await policies.ask(about: response.request.request) { policy in
+            try await policy.disposition(of: head, for: AnySessionTask(record))
+        }
+        switch disposition {
+        case nil, .accept:
+            break
+        case .cancel:
+            let failure = TransferFailure(.cancelled, "the policy does not want the response")
+            throw await response.error(failure, readsBody: false)
+        case .becomeDownload(let file, let options):
+            guard response.request.delivery == .collected, !response.isStoppedRedirect else { return }
+            response = response.becomingDownload(DownloadPlace(file: file, options: options))
+        }
+    }
+
     /// Returns the request that follows a response; nil if the response is final.
     func nextRequest(
         after response: inout IncomingResponse, rules: inout FollowUpRules
@@ -192,7 +285,7 @@ extension RequestExecution {
             return nil
         }
         do {
-            return try await request.withinTotalTime(after: attempt) {
+            return try await request.withinTotalTime(of: record, after: attempt) {
                 try await provider.credential(for: challenge, of: request.request)
             }
         } catch {

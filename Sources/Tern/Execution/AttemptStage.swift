@@ -1,0 +1,187 @@
+import TernConcurrency
+
+/// Sends one request and returns its response: the whole of it if the transport collects the body, or else the head. A
+/// request that fails on a dead pooled connection, or that the server has not processed, is sent again if that is safe.
+final class AttemptStage: Stage {
+    @inline(__always)
+    func response(to request: PreparedRequest, of task: TaskRecord) async throws(NetworkError) -> IncomingResponse {
+        if request.request.cache == .onlyStored { throw request.hasNoCache }
+        do throws(NetworkError) {
+            let wireRequest = try Self.announced(request, task)
+            let body = request.request.body.isNone ? nil : try await prepareBody(of: request, task)
+            var attempts = Attempts(request, onWireAs: wireRequest, task: task)
+            var transfer = try attempts.start(body)
+            while true {
+                let (head, end) = await transfer.response { head in Self.report(interim: head, request, task) }
+                switch try attempts.next(after: transfer, (head, end), sending: body) {
+                case .sendAgain(let other): transfer = other
+                case .deliver(let response): return response
+                }
+            }
+        } catch {
+            throw task.failed(error)
+        }
+    }
+
+    /// Tells the observers about the request. Returns it with the fields that they add. A redirect does not carry these
+    /// fields, because the response refers to the request without them.
+    @inline(never)
+    private static func announced(
+        _ request: PreparedRequest, _ task: TaskRecord
+    ) throws(NetworkError) -> PreparedRequest {
+        let registry = task.registry
+        if registry.observers.isEmpty { return request }
+        registry.observe { $0.willSend(request.request, of: AnySessionTask(task)) }
+        var fields = Headers()
+        registry.observe { fields.override(with: $0.fields(for: request.request, of: AnySessionTask(task))) }
+        if fields.isEmpty { return request }
+        if let problem = PreparedRequest.problem(of: fields) {
+            let failure = TransferFailure(.invalidRequest, "the fields that an observer adds: \(problem)")
+            throw NetworkError(failure, request: request.request)
+        }
+        return request.adding(fields)
+    }
+
+    @inline(never)
+    private static func report(interim head: ResponseHead, _ request: PreparedRequest, _ task: TaskRecord) {
+        task.registry.observe { $0.didReceive(interim: head, of: AnySessionTask(task)) }
+        request.request.onInterimResponse?(head)
+    }
+
+    /// Encodes or opens the body of a request. A task that is already cancelled reads no file and encodes nothing.
+    private func prepareBody(
+        of request: PreparedRequest, _ task: TaskRecord
+    ) async throws(NetworkError) -> PreparedBody {
+        task.register()
+        if task.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
+        return try await PreparedBody(request, files: task.registry.files)
+    }
+}
+
+/// The attempts of one request: the first, and each further one after a dead connection, or because the server has not
+/// processed the request.
+private struct Attempts {
+    /// The next step after the result of an attempt.
+    enum Step {
+        case sendAgain(Transfer)
+        case deliver(IncomingResponse)
+    }
+
+    private let request: PreparedRequest
+    private let task: TaskRecord
+    /// The request as it is sent, with the time that is left.
+    private var wireRequest: PreparedRequest
+    /// Feeds a body that is produced piece by piece.
+    private var pump: BodyPump?
+    private var count = 0
+    /// The number of attempts that the server stated not to have processed.
+    private var unprocessedCount = 0
+
+    init(_ request: PreparedRequest, onWireAs wireRequest: PreparedRequest, task: TaskRecord) {
+        self.request = request
+        self.wireRequest = wireRequest
+        self.task = task
+    }
+
+    /// Starts an attempt.
+    ///
+    /// - Parameter failure: That of the attempt before; nil for the first attempt.
+    @inline(never)
+    mutating func start(
+        _ body: PreparedBody?, after failure: TransferFailure? = nil
+    ) throws(NetworkError) -> Transfer {
+        let registry = task.registry
+        let pipe = body?.makePipe()
+        var message = wireRequest.makeMessage()
+        body?.add(to: &message, pipe: pipe)
+        if wireRequest.answersChallenge || registry.authorizations.hasAny {
+            try wireRequest.addAuthorization(to: &message, body ?? .none)
+        }
+        let (priority, owner) = task.prepareAttempt()
+        // Only a dead connection requires a new one: the pool itself avoids connections that take no more requests.
+        let transfer = Transfer(
+            wireRequest.makeWireRequest(
+                message, priority: priority, onNewConnection: failure?.isDeadPooledConnection ?? false,
+                after: PreparedRequest.delay(afterRefusals: unprocessedCount)),
+            meter: task.meter, owner: owner, onHead: wireRequest.headReceiver(of: task))
+        if let refusal = registry.refusal(of: transfer) { throw NetworkError(refusal, request: request.request) }
+        guard task.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }
+        if let body, let pipe { pump = BodyPump(body, into: pipe, for: transfer, over: registry.transport) }
+        count += 1
+        return transfer
+    }
+
+    /// Returns the next step after the result of an attempt: the head of a body that is still to be read, or the end.
+    @inline(never)
+    mutating func next(
+        after transfer: Transfer, _ result: (head: ResponseHead?, end: TransferOutcome?), sending body: PreparedBody?
+    ) throws(NetworkError) -> Step {
+        guard let end = result.end else { return .deliver(try open(transfer, result.head)) }
+        if end.hasFailed, let failure = end.failure {
+            if request.canBeSentAgain(after: failure, attempt: count) {
+                return .sendAgain(try startAgain(body, after: failure, end))
+            }
+            if !request.ignoresBodyFailure(failure, of: end.head) { throw error(failure, ended(end)) }
+        }
+        return .deliver(try whole(ended(end)))
+    }
+
+    private mutating func startAgain(
+        _ body: PreparedBody?, after failure: TransferFailure, _ end: TransferOutcome
+    ) throws(NetworkError) -> Transfer {
+        pump?.stop()
+        if failure.wasNotProcessed { unprocessedCount += 1 }
+        // All attempts together have the total time limit.
+        let spent = Duration.nanoseconds(Int64(clamping: end.metrics.activeTime))
+        wireRequest = wireRequest.limitingTotalTime(spent: wireRequest.timeSpent + spent)
+        return try start(body, after: failure)
+    }
+
+    /// Records the end of the last attempt. Returns it with the number of attempts.
+    private func ended(_ end: TransferOutcome) -> TransferOutcome {
+        task.endAttempt(with: count > 1 ? end.counted(count) : end, pump: pump)
+    }
+
+    private func error(_ failure: TransferFailure, _ end: TransferOutcome) -> NetworkError {
+        let error = request.error(failure, end)
+        if unprocessedCount == 0 || failure.wasNotProcessed || failure.kind == .cancelled { return error }
+        return error.adding("the server had not processed the request \(unprocessedCount) times")
+    }
+
+    /// Returns a response that has arrived whole.
+    private func whole(_ outcome: TransferOutcome) throws(NetworkError) -> IncomingResponse {
+        guard let head = outcome.head else { throw request.error(.noHead, outcome) }
+        receive(head)
+        return IncomingResponse(whole: outcome, request: request, head: head)
+    }
+
+    /// Returns a response whose body is still to be read.
+    private func open(_ transfer: Transfer, _ head: ResponseHead?) throws(NetworkError) -> IncomingResponse {
+        guard let head else { throw request.error(.noHead, TransferOutcome()) }
+        receive(head)
+        return IncomingResponse(
+            request: request, head: head, record: task, transfer: transfer, pump: pump, attempt: count,
+            decoder: request.decoder(for: head))
+    }
+
+    /// Stores the cookies and the authorization of a response, and tells the observers.
+    private func receive(_ head: ResponseHead) {
+        request.storeCookies(of: head)
+        if request.answersChallenge || task.registry.authorizations.hasAny {
+            request.rememberAuthorization(from: head)
+        }
+        task.registry.observe { $0.didReceive(head, of: AnySessionTask(task)) }
+    }
+}
+
+extension PreparedRequest {
+    /// The error of a request that must be answered from a store, in a session without a cache.
+    fileprivate var hasNoCache: NetworkError {
+        let failure = TransferFailure(.notStored, "the session has no cache (Session.Configuration.cache)")
+        return NetworkError(failure, request: request)
+    }
+}
+
+extension TransferFailure {
+    static let noHead = TransferFailure(.malformedResponse, "the response ended without a head")
+}
