@@ -45,6 +45,37 @@ struct CachedUserTests {
             })
     }
 
+    /// A response is stored for the user with whose cookies the request was sent first. With a total time limit, the
+    /// repetition after a dead connection once had those of the present user.
+    @Test(arguments: [nil, Duration.seconds(50)]) func aRepetitionIsThatOfTheSameUser(total: Duration?) async throws {
+        let store = CookieStore()
+        let users = Lock<[String?]>([])
+        try await withCache(
+            session: {
+                $0.cookies = .store(store)
+                $0.timeouts.total = total
+            },
+            handler: { exchange in
+                users.withLock { $0.append(exchange.request["Cookie"]) }
+                if exchange.request.path == "/user", exchange.request.requestIndex == 1 {
+                    // The next user comes while the first one's request is lost.
+                    let host = exchange.request["Host"] ?? ""
+                    try URL(string: "http://\(host)/").map { try store.store("user=eve", for: $0) }
+                    return exchange.close()
+                }
+                try exchange.respond(
+                    headers: [("Cache-Control", "max-age=60"), ("Vary", "Cookie")],
+                    text: exchange.request["Cookie"] ?? "nobody")
+            },
+            test: { cached in
+                try store.store("user=ada", for: cached.server.url)
+                _ = try await cached.client.fetch("first")
+                #expect(try await cached.client.fetch("user").text == "user=ada")
+                #expect(users.withLock { $0 } == ["user=ada", "user=ada", "user=ada"])
+                #expect(try await cached.client.fetch("user").text == "user=eve")
+            })
+    }
+
     @Test func theCredentialsOfAURLAndOfAFieldAreSeparate() async throws {
         try await withCache(
             session: { $0.cookies = .none }, handler: Self.protected,

@@ -38,17 +38,15 @@ struct LiveTasksTests {
         if let item { tasks.addRunning(item, number: 1) }
         item = nil
         #expect(remembered != nil)
-        tasks.leave(1)
+        _ = tasks.delivered(1, isLast: true)
         #expect(remembered == nil)
     }
 
-    @Test func aTaskLeavesBeforeItsValueIsDelivered() {
+    @Test func everyWaitEndsWithTheDelivery() {
         var tasks = Tasks()
         let item = Item(1)
         tasks.addRunning(item, number: 1)
         let wait = tasks.wait()
-        tasks.leave(1)
-        #expect(tasks.records.isEmpty)
         let other = tasks.wait()
         #expect(other != nil)
         let outcome = tasks.delivered(1, isLast: true)
@@ -87,7 +85,7 @@ struct LiveTasksTests {
 
     /// The same rules, with one state for each task.
     private struct Model {
-        enum State { case fresh, running, delivering }
+        enum State { case fresh, running }
 
         var states: [UInt64: State] = [:]
         var waits: [(id: Tasks.WaitID, remaining: Set<UInt64>)] = []
@@ -173,13 +171,9 @@ struct LiveTasksTests {
                 guard model.states[any] == .fresh, let item = handles.removeValue(forKey: any) else { continue }
                 tasks.addRunning(item, number: any)
                 model.states[any] = .running
-            case 40..<55:
+            case 40..<75:
                 guard model.states[any] != nil else { continue }
-                tasks.leave(any)
-                model.states[any] = .delivering
                 handles[any] = nil
-            case 55..<75:
-                guard let state = model.states[any], state != .fresh else { continue }
                 let expected = model.end(any)
                 #expect(tasks.delivered(any, isLast: model.isIdle) == expected)
             case 75..<85:
@@ -207,8 +201,7 @@ struct LiveTasksTests {
                 #expect(tasks.sessionIsGone(isIdle: model.isIdle) == expected)
             default: break
             }
-            let live = model.states.filter { $0.value != .delivering }.keys
-            #expect(tasks.records.map(\.number).sorted() == live.sorted())
+            #expect(tasks.records.map(\.number).sorted() == model.states.keys.sorted())
             #expect(tasks.phase == model.phase)
             #expect(tasks.isOver == model.isOver)
             if tasks.isOver { break }

@@ -10,10 +10,20 @@ import Foundation
 
 // The examples of Documentation/Hooks.md and Documentation/Retry.md, word for word.
 
-private struct Tagged: Interceptor {
-    func intercept(_ request: Request, next: Next) async throws -> Reply {
+private struct Tagged: RequestAdapter {
+    func adapt(_ request: Request) throws -> Request {
         var request = request
         request.headers["X-Request-ID"] = UUID().uuidString
+        return request
+    }
+}
+
+private struct Timed: Interceptor {
+    var waitsOnlyInNext: Bool { true }
+
+    func intercept(_ request: Request, next: Next) async throws -> Reply {
+        let start = ContinuousClock.now
+        defer { print(request, start.duration(to: .now)) }
         return try await next(request)
     }
 }
@@ -66,7 +76,7 @@ struct HookDocumentationTests {
             }
         }
         var configuration = Session.Configuration()
-        configuration.interceptors = [Tagged(), RetryInterceptor()]
+        configuration.interceptors = [Tagged(), Timed(), RetryInterceptor()]
         configuration.policy = StayHome()
         configuration.observers = [Journal()]
         let session = Session(configuration: configuration, stub: stub)

@@ -36,6 +36,31 @@ struct SessionExecutorTests {
         #expect(wasOnLoop)
     }
 
+    /// The work of a handle and of a call runs on the loop; code of the caller does not.
+    @Test(arguments: ["handle", "call"]) func codeOfTheCallerRunsElsewhere(way: String) async throws {
+        let decoder = BodyDecoder<Bool> { _, _ in EventLoops.all.contains { $0.isCurrent } }
+        let request = try client.request(.get, "hello")
+        let isOnLoop =
+            way == "handle"
+            ? try await client.session.task(for: request, decode: decoder, startsImmediately: true).value.value
+            : try await client.session.response(for: request, decode: decoder).value
+        #expect(!isOnLoop)
+    }
+
+    /// The registry knows a task whose work begins where it is created, and knows its end.
+    @Test func aHandleIsListedUntilItsEnd() async throws {
+        let task = client.task(.get, "silent")
+        #expect(await client.session.tasks.count == 1)
+        let quick = client.task(.get, "hello")
+        _ = try await quick.value
+        #expect(await client.session.tasks.all.map(\.id) == [task.id])
+        #expect(await client.session.tasks.task(quick.id) == nil)
+        task.cancel()
+        _ = await task.states.first { $0.isTerminal }
+        #expect(await client.session.tasks.count == 0)
+        await client.session.drained()
+    }
+
     @Test func manyCallsAtOnceGetTheirOwnResponses() async throws {
         let texts = try await withTaskExecutorPreference(executor) {
             try await withThrowingTaskGroup(of: (Int, String).self) { group in
