@@ -1,9 +1,5 @@
 package import TernConcurrency
 
-#if os(Linux)
-import TernEngine
-#endif
-
 /// Sends requests over the wire, one attempt at a time. A transport serves one `Session`. It knows attempts, not tasks:
 /// retries, redirects, validation and decoding happen above it, in the stages of a request (`Stage`).
 ///
@@ -86,92 +82,4 @@ extension Transport {
     package func openConnections() async -> [Session.OpenConnections] { [] }
 
     package func drain() {}
-}
-
-/// Creates the transport of a session: the engine on Linux, URLSession on Apple's systems.
-enum DefaultTransport {
-    static func make(_ configuration: Session.Configuration) -> any Transport {
-        #if TERN_URLSESSION || !os(Linux)
-        URLSessionTransport(configuration)
-        #else
-        EngineTransport(configuration)
-        #endif
-    }
-
-    static var eventLoopCount: Int {
-        #if os(Linux) && !TERN_URLSESSION
-        EventLoops.count
-        #else
-        0
-        #endif
-    }
-
-    /// Sets the number of event loops. Returns the reason why that is not possible; nil if it is done.
-    static func setEventLoopCount(_ count: Int) -> String? {
-        #if os(Linux) && !TERN_URLSESSION
-        guard 1...EventLoops.maximumCount ~= count else {
-            return "\(count) event loops are not possible: the number is from 1 to \(EventLoops.maximumCount)"
-        }
-        return EventLoops.setCount(count) ? nil : "the number of event loops cannot change after the first session"
-        #else
-        return "this transport has no event loops"
-        #endif
-    }
-}
-
-/// The failure of an attempt, before the session adds the request and the response to it.
-///
-/// A class, because every stage of an attempt passes an optional one on, which most often is nil.
-package final class TransferFailure: Error {
-    package let kind: NetworkError.Kind
-    /// A sentence without secrets that says what happened, and with which host.
-    package let reason: String
-    package let underlying: (any Error)?
-    /// Whether a pooled connection was dead before any byte of the response arrived. Only then does the session itself
-    /// send a safe request again.
-    package let isDeadPooledConnection: Bool
-    /// Whether the server stated that it has not processed the request. Then a request of any method is sent again, if
-    /// its body can be (RFC 9113 §8.7).
-    package let wasNotProcessed: Bool
-
-    package init(
-        _ kind: NetworkError.Kind, _ reason: String, underlying: (any Error)? = nil,
-        isDeadPooledConnection: Bool = false, wasNotProcessed: Bool = false
-    ) {
-        self.kind = kind
-        self.reason = reason
-        self.underlying = underlying
-        self.isDeadPooledConnection = isDeadPooledConnection
-        self.wasNotProcessed = wasNotProcessed
-    }
-
-    /// Returns the failure of a collected response whose body exceeds the limit in bytes.
-    package static func bodyTooLarge(limit: Int) -> TransferFailure {
-        TransferFailure(
-            .tooLarge, "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")
-    }
-
-    package static let cancelled = TransferFailure(.cancelled, "the task was cancelled")
-
-    /// Returns the same failure with the error that caused it.
-    func caused(by error: any Error) -> TransferFailure {
-        TransferFailure(
-            kind, reason, underlying: error, isDeadPooledConnection: isDeadPooledConnection,
-            wasNotProcessed: wasNotProcessed)
-    }
-}
-
-/// The error of a process or a system without a free descriptor (EMFILE, ENFILE), and without an idle connection that
-/// could be closed. It is not retried: the wait before a retry can need a descriptor, too. On a clock other than
-/// `ContinuousClock`, the runtime's timer ends the process then.
-struct OutOfDescriptors: Error, CustomStringConvertible {
-    var description: String { "no descriptor is free" }
-}
-
-extension NetworkError {
-    /// Whether a connection or a file could not be opened because the process or the system has no free descriptor.
-    package var isOutOfDescriptors: Bool {
-        if let failure = underlying as? FileFailure { return SpareDescriptors.isLack(failure.code) }
-        return underlying is OutOfDescriptors
-    }
 }

@@ -1,0 +1,28 @@
+/// Origins by their canonical forms. Pure.
+struct OriginSet: Sendable {
+    /// nil for every origin.
+    private let origins: Set<String>?
+    /// The reason why a URL names no origin; nil if each does.
+    let problem: String?
+
+    init(_ scope: Session.Configuration.HeaderOrigins) {
+        guard case .only(let urls) = scope else {
+            (origins, problem) = (nil, nil)
+            return
+        }
+        var named: Set<String> = []
+        var problem: String?
+        for url in urls {
+            do throws(Target.Problem) {
+                named.insert(try Target(absolute: url).origin)
+            } catch {
+                problem = error.reason
+            }
+        }
+        (origins, self.problem) = (named, problem)
+    }
+
+    var isEveryOrigin: Bool { origins == nil }
+
+    func contains(_ target: Target) -> Bool { origins?.contains(target.origin) ?? true }
+}
