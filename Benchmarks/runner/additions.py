@@ -4,7 +4,7 @@ import json
 import statistics
 import subprocess
 
-TITLE = "What a program adds to a session"
+TITLE = "Additions to a session"
 REQUESTS = 40_000
 CONNECTIONS = (16, 64)
 ROWS = (
