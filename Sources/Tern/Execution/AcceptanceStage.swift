@@ -18,16 +18,8 @@ final class AcceptanceStage: Stage {
     func response(to request: PreparedRequest, of task: TaskRecord) async throws(NetworkError) -> IncomingResponse {
         let response = try await next.response(to: request, of: task)
         if !response.isWhole { return try await collectedAndAccepted(response, task) }
-        if let refusal = Self.refusal(of: response, task) { throw await task.refused(response, for: refusal) }
+        if let refusal = task.refusal(of: response) { throw await task.refused(response, for: refusal) }
         return response
-    }
-
-    /// Returns the reason why a response is refused; nil, and tells the observers, if it is accepted.
-    @inline(never)
-    private static func refusal(of response: IncomingResponse, _ task: TaskRecord) -> TransferFailure? {
-        if let refusal = response.request.refusal(of: response) { return refusal }
-        task.registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(task)) }
-        return nil
     }
 
     /// Collects or saves the body if it has not arrived, and then validates the response. Throws the error of one that
@@ -41,7 +33,7 @@ final class AcceptanceStage: Stage {
         if response.outcome == nil, response.request.delivery == .collected {
             response.outcome = try await collect(response, task)
         }
-        if let refusal = Self.refusal(of: response, task) { throw await task.refused(response, for: refusal) }
+        if let refusal = task.refusal(of: response) { throw await task.refused(response, for: refusal) }
         return response
     }
 
@@ -50,7 +42,7 @@ final class AcceptanceStage: Stage {
     private func download(
         _ response: IncomingResponse, to place: DownloadPlace, _ task: TaskRecord
     ) async throws(NetworkError) -> IncomingResponse {
-        if let refusal = Self.refusal(of: response, task) { throw await task.refused(response, for: refusal) }
+        if let refusal = task.refusal(of: response) { throw await task.refused(response, for: refusal) }
         let path: String
         do throws(FilePath.NotAFile) {
             path = try FilePath.of(place.file)
@@ -90,6 +82,14 @@ final class AcceptanceStage: Stage {
 }
 
 extension TaskRecord {
+    /// Returns the reason why a response is refused; nil, and tells the observers, if it is accepted.
+    @inline(never)
+    func refusal(of response: IncomingResponse) -> TransferFailure? {
+        if let refusal = response.request.refusal(of: response) { return refusal }
+        registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(self)) }
+        return nil
+    }
+
     /// Returns the error of a response that is refused, and tells the observers.
     func refused(_ response: IncomingResponse, for refusal: TransferFailure) async -> NetworkError {
         let error = await response.error(refusal)

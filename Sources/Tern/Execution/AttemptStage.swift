@@ -7,9 +7,9 @@ final class AttemptStage: Stage {
     func response(to request: PreparedRequest, of task: TaskRecord) async throws(NetworkError) -> IncomingResponse {
         if request.request.cache == .onlyStored { throw request.hasNoCache }
         do throws(NetworkError) {
-            let wireRequest = try Self.announced(request, task)
+            let sentRequest = try Self.announced(request, task)
             let body = request.request.body.isNone ? nil : try await prepareBody(of: request, task)
-            var attempts = Attempts(request, onWireAs: wireRequest, task: task)
+            var attempts = Attempts(request, sentAs: sentRequest, task: task)
             var transfer = try attempts.start(body)
             while true {
                 let (head, end) = await transfer.response { head in Self.report(interim: head, request, task) }
@@ -70,16 +70,16 @@ private struct Attempts {
     private let request: PreparedRequest
     private let task: TaskRecord
     /// The request as it is sent, with the time that is left.
-    private var wireRequest: PreparedRequest
+    private var sentRequest: PreparedRequest
     /// Feeds a body that is produced piece by piece.
     private var pump: BodyPump?
     private var count = 0
     /// The number of attempts that the server stated not to have processed.
     private var unprocessedCount = 0
 
-    init(_ request: PreparedRequest, onWireAs wireRequest: PreparedRequest, task: TaskRecord) {
+    init(_ request: PreparedRequest, sentAs sentRequest: PreparedRequest, task: TaskRecord) {
         self.request = request
-        self.wireRequest = wireRequest
+        self.sentRequest = sentRequest
         self.task = task
     }
 
@@ -92,18 +92,18 @@ private struct Attempts {
     ) throws(NetworkError) -> Transfer {
         let registry = task.registry
         let pipe = body?.makePipe()
-        var message = wireRequest.makeMessage()
+        var message = sentRequest.makeMessage()
         body?.add(to: &message, pipe: pipe)
-        if wireRequest.answersChallenge || registry.authorizations.hasAny {
-            try wireRequest.addAuthorization(to: &message, body ?? .none)
+        if sentRequest.answersChallenge || registry.authorizations.hasAny {
+            try sentRequest.addAuthorization(to: &message, body ?? .none)
         }
         let (priority, owner) = task.prepareAttempt()
         // Only a dead connection requires a new one: the pool itself avoids connections that take no more requests.
         let transfer = Transfer(
-            wireRequest.makeWireRequest(
+            sentRequest.makeWireRequest(
                 message, priority: priority, onNewConnection: failure?.isDeadPooledConnection ?? false,
                 after: PreparedRequest.delay(afterRefusals: unprocessedCount)),
-            meter: task.meter, owner: owner, onHead: wireRequest.headReceiver(of: task))
+            meter: task.meter, owner: owner, onHead: sentRequest.headReceiver(of: task))
         if let refusal = registry.refusal(of: transfer) { throw NetworkError(refusal, request: request.request) }
         guard task.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }
         if let body, let pipe { pump = BodyPump(body, into: pipe, for: transfer, over: registry.transport) }
@@ -133,7 +133,7 @@ private struct Attempts {
         if failure.wasNotProcessed { unprocessedCount += 1 }
         // All attempts together have the total time limit.
         let spent = Duration.nanoseconds(Int64(clamping: end.metrics.activeTime))
-        wireRequest = wireRequest.limitingTotalTime(spent: wireRequest.timeSpent + spent)
+        sentRequest = sentRequest.limitingTotalTime(spent: sentRequest.timeSpent + spent)
         return try start(body, after: failure)
     }
 

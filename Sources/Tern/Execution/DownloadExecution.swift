@@ -340,8 +340,7 @@ private final class DownloadStage: Stage {
 
     func response(to request: PreparedRequest, of task: TaskRecord) async throws(NetworkError) -> IncomingResponse {
         let response = try await download.responseAtOffset(to: request, through: next)
-        if let refusal = response.request.refusal(of: response) { throw await task.refused(response, for: refusal) }
-        task.registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(task)) }
+        if let refusal = task.refusal(of: response) { throw await task.refused(response, for: refusal) }
         return response
     }
 }

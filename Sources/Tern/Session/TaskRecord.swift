@@ -602,36 +602,6 @@ package final class TaskRecord: Sendable {
     }
 }
 
-/// The place where the work of a task with a handle begins.
-enum WorkPlace {
-    /// In the concurrent pool.
-    case elsewhere
-    /// On the thread that resumes the task, for one whose creator then waits for its value. That saves a change of
-    /// threads.
-    case caller
-    /// On the thread that resumes the task, and then on the transport's, which saves two changes of threads. The work
-    /// must not run code of the caller.
-    case loop
-
-    /// Whether work can begin on the thread that resumes the task.
-    static var canBeCaller: Bool {
-        if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) { true } else { false }
-    }
-}
-
-/// The part of those who wait for the response of another task.
-struct TaskSharing: Sendable {
-    /// Returns whether others wait for the response. Called with the lock of the record held.
-    let isShared: @Sendable () -> Bool
-    /// Records that the task itself does not need the response any more. Returns false if nobody else does.
-    let leave: @Sendable () -> Bool
-
-    init(isShared: @escaping @Sendable () -> Bool, leave: @escaping @Sendable () -> Bool) {
-        self.isShared = isShared
-        self.leave = leave
-    }
-}
-
 extension TaskRecord: CustomReflectable {
     /// Empty. Otherwise, `dump` of every value that refers to this one would show the request.
     package var customMirror: Mirror { Mirror(self, children: [:]) }
