@@ -42,9 +42,9 @@ def go(folder):
                    cwd=HERE / "Sources/bench-go")
 
 
-def rust(folder):
-    """Builds the peer in Rust from Debian's crates. Cargo reads their place from the folder of the sources."""
-    sources = HERE / "Sources/bench-hyper"
+def rust(folder, name="bench-hyper"):
+    """Builds a peer in Rust from Debian's crates. Cargo reads their place from the folder of the sources."""
+    sources = HERE / "Sources" / name
     # The file of another version of Cargo may be unreadable for this one.
     (sources / "Cargo.lock").unlink(missing_ok=True)
     subprocess.run(["cargo", "build", "--offline", "--release", "--target-dir", str(folder)], check=True, cwd=sources)

@@ -126,10 +126,17 @@ def section(file, title):
     return text[start:] if end < 0 else text[start:end]
 
 
-def replace_section(file, title, text):
-    """Writes a section at the end of a file, in place of the one with that title."""
+def first(text, section):
+    """The text with a section before its other ones."""
+    start = text.find("\n## ")
+    return text[:start] + section + text[start:] if start >= 0 else text + section
+
+
+def replace_section(file, title, text, is_first=False):
+    """Writes a section in place of the one with that title, at the end of a file or before its other sections."""
     kept = file.read_text().replace(section(file, title), "") if file.exists() else "# Benchmarks\n"
-    file.write_text(f"{kept}\n## {title}\n\n{text}")
+    made = f"\n## {title}\n\n{text}"
+    file.write_text(first(kept, made) if is_first else kept + made)
 
 
 def overview(cases, clients, runs):

@@ -180,6 +180,9 @@ func main() {
 		os.Exit(64)
 	}
 	p, err := newPeer(o)
+	if err == nil && o.usual {
+		err = p.addUsual()
+	}
 	if err == nil {
 		err = p.readPage()
 	}

@@ -9,7 +9,7 @@ import (
 
 const usage = "usage: bench-go get|https|h2|body64k|download-file|download-stream|upload|user|page|post --url URL " +
 	"--connections N --requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] " +
-	"[--at-once N] [--expect COUNT,SUM,SUM] [--field 'NAME: VALUE']..."
+	"[--at-once N] [--usual yes] [--expect COUNT,SUM,SUM] [--field 'NAME: VALUE']..."
 
 // options is the command line, the same for every peer.
 type options struct {
@@ -18,6 +18,7 @@ type options struct {
 	requests                               int64
 	warmUp, size                           int64 // -1: the scenario's own
 	fields                                 http.Header
+	usual                                  bool // with the additions of most programs
 	expected                               decoded
 }
 
@@ -42,6 +43,8 @@ func parse(arguments []string) (options, bool) {
 			o.file = value
 		case "--connections":
 			o.connections = int(number)
+		case "--usual":
+			o.usual = value == "yes"
 		case "--at-once":
 			o.atOnce = int(number)
 		case "--requests":

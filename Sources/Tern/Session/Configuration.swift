@@ -30,8 +30,9 @@ extension Session {
         /// The maximum number of connections of the session, including idle ones. 256 by default, at least 1.
         public var maximumConnections = 256
         /// The order of requests of the same priority that wait for a connection to one host. Waiting requests to
-        /// different hosts are started in rotation. `.firstInFirstOut` by default. Applies to Linux only; URLSession
-        /// has its own queue.
+        /// different hosts are started in rotation. With several event loops (`Session.eventLoopCount`), the order
+        /// holds among the requests of one loop. `.firstInFirstOut` by default. Applies to Linux only; URLSession has
+        /// its own queue.
         public var queueOrder = QueueOrder.firstInFirstOut
         /// The time for which an idle connection is kept to be used again. 60 seconds by default.
         public var idleConnectionLifetime: Duration = .seconds(60)

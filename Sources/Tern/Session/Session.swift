@@ -86,10 +86,10 @@ public actor Session {
     /// default is a quarter of the number of online processors, rounded down, at least 1 and at most 8; it does not
     /// know a container's limits. On Apple's systems, 0.
     ///
-    /// Each session has one loop as its own, on which its actors and its first eight connections live. Each further one
-    /// is opened on the loop with the fewest connections of all sessions. A connection on its session's own loop counts
-    /// twice, because every request of the session begins and ends there. A program whose requests keep more than one
-    /// loop busy creates a session for each loop: the loops take turns as the home of a new session.
+    /// Each session has one loop as its own, on which its actors run; the loops take turns. The first eight requests to
+    /// a host go to one loop, and further ones to that which carries the fewest of them, if the limits of the session
+    /// allow eight connections for each loop (`Configuration.maximumConnectionsPerHost`, `maximumConnections`). The
+    /// loops share these limits.
     public static var eventLoopCount: Int { DefaultTransport.eventLoopCount }
 
     /// Sets the number of event loops, from 1 to 64. Call it before the process creates its first session.

@@ -31,6 +31,8 @@ package final class Transfer: Sendable {
     package let request: WireRequest
     /// The index of the attempt in the transport's own table. Only the transport uses it.
     package let tableIndex = Atomic<Int>(-1)
+    /// The number of the place that the transport has chosen for the attempt. Only the transport uses it.
+    package let place = Atomic<Int>(0)
     /// The number of bytes moved so far.
     package let meter: ProgressMeter
     /// The task, if it is not registered yet: its operation 0 registers it.

@@ -1,10 +1,9 @@
 #if os(Linux)
 package import TernConcurrency
 
-/// The exchanges of one session that use a connection or wait for one. Confined to the loop's thread; the connections
-/// can live on other loops, too.
+/// The exchanges of one session on one loop that use a connection or wait for one. Confined to the loop's thread.
 ///
-/// `ConnectionPool` decides; this class lets the loops open and close the connections and start the exchanges.
+/// `ConnectionPool` decides; this class lets `LoopConnections` open and close the connections and start the exchanges.
 package final class ExchangePool {
     /// The settings of a pool.
     package struct Settings {
@@ -18,10 +17,12 @@ package final class ExchangePool {
         package var lowPriority = Int.min
         /// Whether the newest of equally urgent exchanges goes first.
         package var isNewestFirst: Bool
-        /// The number of connections on the home loop from which on others are used: a request on another loop costs
-        /// two messages, which pays as soon as one loop has enough to do.
-        package var connectionsBeforeSpread = defaultConnectionsBeforeSpread
-        /// The settings of connections on every loop.
+        /// The room for connections that pools on other loops share with this one; nil for a pool with limits of its
+        /// own.
+        package var room: SharedRoom.Part?
+        /// Called with the number of exchanges that a connection to an origin carries at a time: 1 over HTTP/1.
+        package var learn: (@Sendable (_ origin: String, _ capacity: Int) -> Void)?
+        /// The settings of connections.
         package var connection = LoopConnections.Settings()
         /// Answers the challenges of a proxy for a tunnel.
         package var authorizeProxy: @Sendable (_ proxy: ProxyAddress, _ target: String) -> ProxyTunnel.Authorize
@@ -42,25 +43,14 @@ package final class ExchangePool {
             self.isNewestFirst = isNewestFirst
             self.authorizeProxy = authorizeProxy
         }
-
-        private static let defaultConnectionsBeforeSpread = EventLoops.areSpreadForTests ? 0 : 8
     }
 
-    /// A connection of the pool, and the loop on which it lives.
+    /// A connection of the pool.
     private struct ConnectionRecord {
-        /// The index in `loops`.
-        let loop: Int
         let key: ConnectionPool.KeyID
         var isOpen = false
         /// Whether an exchange was started on the connection.
         var isUsed = false
-    }
-
-    /// A connection that another protocol uses.
-    private struct DetachedRecord {
-        /// The index in `loops`.
-        let loop: Int
-        let origin: String
     }
 
     /// The number of times that an exchange goes to another new connection after a new one ended before the request was
@@ -79,14 +69,10 @@ package final class ExchangePool {
     private var justOpened: [ConnectionPool.ConnectionID] = []
     /// Whether an exchange starts outside of `perform()`.
     private var isStartingDirectly = false
-    /// The loops on which connections live, the home loop first.
-    private var loops: [any ConnectionLoop] = []
-    /// The connections on the home loop.
-    private var home: LoopConnections?
-    private var loads: LoopLoads
+    private lazy var connections = LoopConnections(settings.connection, context: context, pool: self)
     private let records = Confined(ConnectionTable<ConnectionRecord>())
-    /// The connections that another protocol uses, which the pool no longer counts.
-    private var detached: [ConnectionPool.ConnectionID: DetachedRecord] = [:]
+    /// The origins of the connections that another protocol uses, which the pool no longer counts.
+    private var detached: [ConnectionPool.ConnectionID: String] = [:]
     /// The connections over HTTP/2 whose servers allow extended CONNECT, by their keys.
     private var extendedConnections: [ConnectionPool.KeyID: Set<ConnectionPool.ConnectionID>] = [:]
     /// The exchanges that wait for a connection.
@@ -104,6 +90,7 @@ package final class ExchangePool {
     var destinationCount: Int { destinations.count }
     private let actions = Confined<[ConnectionPool.Action]>([])
     private var isPerforming = false
+    private var isGivingRoom = false
     private let idleTimer = LoopTimer()
     /// The exchanges for which no descriptor was free. They are submitted again when the timer fires.
     private var lacking: [UInt64: HTTPExchange] = [:]
@@ -118,35 +105,22 @@ package final class ExchangePool {
     /// nil until an exchange asks for another protocol.
     private var gate: HandshakeGate?
 
-    /// Creates a pool.
-    ///
-    /// - Parameters:
-    ///   - context: The loop of the pool.
-    ///   - others: The other loops on which connections can live.
-    package init(_ settings: Settings, context: LoopContext, others: [any ConnectionLoop] = []) {
+    /// Creates a pool on a loop.
+    package init(_ settings: Settings, context: LoopContext) {
         self.settings = settings
         self.context = context
-        loads = LoopLoads(loops: 1 + others.count, connectionsBeforeSpread: settings.connectionsBeforeSpread)
         var limits = ConnectionPool.Limits(
-            connectionsPerOrigin: settings.connectionsPerOrigin, connections: settings.connections,
-            idleLifetime: settings.idleLifetime, streams: .max)
+            connectionsPerOrigin: settings.room?.connectionsPerOrigin ?? settings.connectionsPerOrigin,
+            connections: settings.room == nil ? settings.connections : .max, idleLifetime: settings.idleLifetime,
+            streams: .max)
         limits.liveConnectionsPerOrigin = max(1, settings.liveConnectionsPerOrigin)
         limits.lowPriority = settings.lowPriority
+        limits.sharesRoom = settings.room != nil
         let pool = ConnectionPool(
             limits: limits, order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
         poolPlace = Confined(pool)
-        let home = LoopConnections(settings.connection, context: context, observer: self)
-        self.home = home
-        loops = [home] + others
         idleTimer.setHandler(self)
         lackTimer.setHandler(self)
-    }
-
-    deinit {
-        // The ends of connections on other loops are not reported to a pool that has ended.
-        for (number, loop) in loops.enumerated() {
-            loop.addWork(-loads.counts[number] * LoopLoads.work(on: number))
-        }
     }
 
     // MARK: Exchanges
@@ -240,7 +214,7 @@ package final class ExchangePool {
         return number
     }
 
-    /// Ends an exchange that waits, or that has a connection on the pool's loop, without a call to its handler.
+    /// Ends an exchange that waits or has a connection, without a call to its handler.
     package func cancel(_ exchange: HTTPExchange) {
         if exchange.cancelOnConnection() { return }
         if waiting.removeValue(forKey: exchange.id) != nil {
@@ -277,7 +251,7 @@ package final class ExchangePool {
 
     /// Closes all connections. No exchange is left.
     package func close() {
-        home?.closeDetached()
+        connections.closeDetached()
         pool.closeAll(actions: &actions.value)
         perform()
         context.cancel(idleTimer)
@@ -288,7 +262,7 @@ package final class ExchangePool {
     /// The numbers of open connections by origin. Those that another protocol uses are active.
     package var openCounts: [String: ConnectionPool.OpenCount] {
         var counts = pool.openCounts
-        for record in detached.values { counts[record.origin, default: ConnectionPool.OpenCount()].active += 1 }
+        for origin in detached.values { counts[origin, default: ConnectionPool.OpenCount()].active += 1 }
         return counts
     }
 
@@ -317,7 +291,28 @@ package final class ExchangePool {
         isPerforming = false
         if !justOpened.isEmpty { justOpened = [] }
         if !pool.claimChanges.isEmpty { tellClaims() }
+        if let room = settings.room, room.isWanted, !isGivingRoom, pool.idleCount > 0 { giveIdleRoom(room) }
         scheduleIdleTimer()
+    }
+
+    // MARK: Room that pools on other loops share
+
+    /// Receives a message of another pool of the session.
+    package func receive(_ message: SharedRoom.Message) {
+        switch message {
+        case .granted(let origin): pool.granted(origin, actions: &actions.value)
+        case .giveRoom(let origin, let isOwed):
+            pool.giveRoom(of: origin, isOwed: isOwed, actions: &actions.value)
+        case .closeOldestIdle: pool.closeOldestIdle(actions: &actions.value)
+        }
+        perform()
+    }
+
+    /// Closes idle connections for which others wait.
+    private func giveIdleRoom(_ room: SharedRoom.Part) {
+        isGivingRoom = true
+        for message in room.requests() { receive(message) }
+        isGivingRoom = false
     }
 
     /// Starts and stops the time limits for connecting. An exchange that has lost one connection to another one
@@ -365,6 +360,13 @@ package final class ExchangePool {
             }
         case .open(let connection, let key, _): open(connection, key)
         case .close(let connection): close(connection)
+        case .ask(let origin):
+            let messages = settings.room?.ask(
+                origin, hasIdleOfOrigin: pool.hasIdle(origin), hasIdle: pool.idleCount > 0)
+            messages?.forEach { receive($0) }
+        case .stopAsking(let origin): settings.room?.stopAsking(origin)
+        case .giveBack(let origin, let count):
+            settings.room?.giveBack(origin, count: count).forEach { receive($0) }
         }
     }
 
@@ -377,14 +379,13 @@ package final class ExchangePool {
             records.value[connection] = record
         }
         if exchange.upgrade != nil, !exchange.usesExtendedConnect { handshakes.started(exchange.id, on: connection) }
-        loops[record.loop].start(exchange, on: connection)
+        connections.start(exchange, on: connection)
     }
 
-    /// Lets the loop of a connection close it. The loop confirms it by `closed(_:)`, and the pool counts the connection
-    /// until then.
+    /// Closes a connection, which `closed(_:)` confirms.
     private func close(_ connection: ConnectionPool.ConnectionID) {
-        guard let record = records.value[connection] else { return pool.closed(connection, actions: &actions.value) }
-        loops[record.loop].close(connection)
+        guard records.value[connection] != nil else { return pool.closed(connection, actions: &actions.value) }
+        connections.close(connection)
     }
 
     /// Forgets a connection that no longer exists. Returns false if it is forgotten already.
@@ -392,13 +393,7 @@ package final class ExchangePool {
     private func forget(_ connection: ConnectionPool.ConnectionID) -> Bool {
         guard let record = records.value.remove(connection) else { return false }
         removeExtendedConnect(connection, record.key)
-        removeWork(from: record.loop)
         return true
-    }
-
-    private func removeWork(from loop: Int) {
-        loads.remove(from: loop)
-        loops[loop].addWork(-LoopLoads.work(on: loop))
     }
 
     private func open(_ connection: ConnectionPool.ConnectionID, _ key: ConnectionPool.KeyID) {
@@ -408,20 +403,24 @@ package final class ExchangePool {
             authorize = settings.authorizeProxy(
                 proxy, ProxyAddress.authority(destination.host, port: destination.port))
         }
-        let loop = loads.add(work: { loops[$0].work }, isAvailable: { loops[$0].isAvailable })
-        loops[loop].addWork(LoopLoads.work(on: loop))
-        records.value[connection] = ConnectionRecord(loop: loop, key: key)
-        loops[loop].open(connection, to: destination, authorize: authorize)
+        records.value[connection] = ConnectionRecord(key: key)
+        connections.open(connection, to: destination, authorize: authorize)
     }
 }
 
-extension ExchangePool: ConnectionObserver {
-    package func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool) {
-        // The connection can have been closed while the message that it is open was on its way.
+/// The calls of `LoopConnections`.
+extension ExchangePool {
+    /// Called when a connection is open for so many exchanges at a time. Over HTTP/2, it `isShared`: it carries so many
+    /// until `capacityChanged(_:to:)` reports the limit of the server.
+    func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool) {
         guard var record = records.value[connection] else { return }
         record.isOpen = true
         records.value[connection] = record
-        if !isShared { destinations[record.key]?.speaksHTTP1 = true }
+        if !isShared {
+            destinations[record.key]?.speaksHTTP1 = true
+            // A destination that never speaks HTTP/2 says nothing about the others of its origin.
+            if destinations[record.key]?.allowsHTTP2 == true { learn(1, of: record.key) }
+        }
         // A connection over a Unix socket opens within `perform()`, which then starts its first exchange.
         justOpened.append(connection)
         // The first SETTINGS of a server over HTTP/2 state its limit.
@@ -431,7 +430,8 @@ extension ExchangePool: ConnectionObserver {
         stopSharers(of: record.key)
     }
 
-    package func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError) {
+    /// Called when a connection cannot be opened.
+    func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError) {
         let key = records.value[connection]?.key
         guard forget(connection) else { return }
         let failed = pool.openFailed(connection, actions: &actions.value).flatMap { waiting.removeValue(forKey: $0) }
@@ -456,23 +456,27 @@ extension ExchangePool: ConnectionObserver {
         return true
     }
 
-    package func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
+    /// Called when an exchange has left its connection. One that is not reusable takes no further exchange.
+    func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
         pool.finished(on: connection, isReusable: isReusable, now: context.now, actions: &actions.value)
         perform()
         gate?.ended(on: connection)
     }
 
-    package func detached(_ connection: ConnectionPool.ConnectionID) {
+    /// Called when the server has switched a connection to another protocol. It no longer belongs to the pool, but
+    /// stays open until `closed(_:)`.
+    func detached(_ connection: ConnectionPool.ConnectionID) {
         guard let record = records.value.remove(connection) else { return }
         // The pool remembers a key as long as it has a connection.
-        detached[connection] = DetachedRecord(loop: record.loop, origin: pool.key(record.key)?.origin ?? "")
+        detached[connection] = pool.key(record.key)?.origin ?? ""
         pool.closed(connection, actions: &actions.value)
         perform()
         gate?.ended(on: connection)
     }
 
-    package func closed(_ connection: ConnectionPool.ConnectionID) {
-        if let record = detached.removeValue(forKey: connection) { return removeWork(from: record.loop) }
+    /// Called when a connection is closed, by the peer or by `LoopConnections.close(_:)`.
+    func closed(_ connection: ConnectionPool.ConnectionID) {
+        if detached.removeValue(forKey: connection) != nil { return }
         let key = records.value[connection]?.key
         forget(connection)
         pool.closed(connection, actions: &actions.value)
@@ -481,18 +485,27 @@ extension ExchangePool: ConnectionObserver {
         gate?.ended(on: connection)
     }
 
-    package func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {
+    private func learn(_ capacity: Int, of key: ConnectionPool.KeyID) {
+        if let learn = settings.learn, let origin = pool.key(key)?.origin { learn(origin, capacity) }
+    }
+
+    /// Called when the number of exchanges that a connection carries at a time has changed.
+    func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {
+        if capacity > 0, let key = records.value[connection]?.key { learn(capacity, of: key) }
         pool.capacityChanged(connection, capacity: capacity, now: context.now, actions: &actions.value)
         perform()
         stopSharers(of: records.value[connection]?.key)
     }
 
-    package func becameLive(on connection: ConnectionPool.ConnectionID) {
+    /// Called when the exchange of a connection that carries one at a time has turned out to last long.
+    func becameLive(on connection: ConnectionPool.ConnectionID) {
         pool.becameLive(on: connection, actions: &actions.value)
         perform()
     }
 
-    package func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
+    /// Called when the server of a connection over HTTP/2 allows extended CONNECT on it (RFC 8441 §3), or no longer
+    /// does.
+    func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
         guard let record = records.value[connection] else { return }
         if isAllowed {
             extendedConnections[record.key, default: []].insert(connection)
@@ -506,18 +519,20 @@ extension ExchangePool: ConnectionObserver {
         if extendedConnections[key]?.isEmpty == true { extendedConnections[key] = nil }
     }
 
-    package func draining(_ connection: ConnectionPool.ConnectionID) {
+    /// Called when a connection takes no further exchange.
+    func draining(_ connection: ConnectionPool.ConnectionID) {
         extendedConnectChanged(connection, isAllowed: false)
         pool.draining(connection, actions: &actions.value)
         perform()
         stopSharers(of: records.value[connection]?.key)
     }
 
-    package func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) {
+    /// Called when the server of a connection over HTTP/2 requires HTTP/1.1 (RFC 9113 §7).
+    func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) {
         guard let key = records.value[connection]?.key, let destination = destinations[key], destination.allowsHTTP2
         else { return }
         destination.speaksHTTP1 = true
-        // Attempts on other loops read the present one.
+        learn(1, of: key)
         destinations[key] = Destination(overHTTP1: destination)
         // Those that still connect have offered HTTP/2. They are closed, and opened again for the exchanges that wait.
         for other in records.value.connections where records.value[other]?.key == key {
@@ -526,7 +541,8 @@ extension ExchangePool: ConnectionObserver {
         perform()
     }
 
-    package func returned(_ exchange: HTTPExchange) {
+    /// Called when a connection has turned out unusable before anything of the exchange was sent on it.
+    func returned(_ exchange: HTTPExchange) {
         exchange.connection = nil
         if exchange.upgrade != nil { handshakes.leave(exchange.id) }
         if exchange.isFirstOnConnection { exchange.newConnectionsLost += 1 }
@@ -543,7 +559,7 @@ extension ExchangePool: HandshakeGateOwner {
     func handshakeMayStart(_ exchange: HTTPExchange) {
         let id = exchange.id
         enqueue(exchange)
-        // It can be on another loop by now. One that waits for room is not connecting.
+        // One that waits for room is not connecting.
         if waiting[id] != nil, pool.connection(for: id) == nil { exchange.stopsConnecting() }
     }
 }

@@ -1,54 +1,6 @@
 #if os(Linux)
 import TernConcurrency
 
-/// A loop that opens and holds connections for a pool. Confined to the thread of the pool's loop.
-package protocol ConnectionLoop: AnyObject {
-    /// Whether the loop can serve connections.
-    var isAvailable: Bool { get }
-    /// The work of the connections of all pools on the loop, as the sum of `LoopLoads.work(on:)`.
-    var work: Int { get }
-    /// Adds to the work of the loop, or subtracts from it. Can be called on any thread.
-    func addWork(_ change: Int)
-    /// Opens a connection.
-    func open(
-        _ connection: ConnectionPool.ConnectionID, to destination: Destination,
-        authorize: @escaping ProxyTunnel.Authorize)
-    /// Starts an exchange on an open connection.
-    func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID)
-    /// Closes a connection, which may still be connecting. No exchange is left on it. The observer's `closed(_:)` is
-    /// called when that is done, also for a connection that had ended before.
-    func close(_ connection: ConnectionPool.ConnectionID)
-}
-
-/// The pool, or the object that reports to it from another loop. Confined to the thread of the connections' loop.
-package protocol ConnectionObserver: AnyObject {
-    /// Called when a connection is open for so many exchanges at a time. Over HTTP/2, it `isShared`: it carries so many
-    /// until `capacityChanged(_:to:)` reports the limit of the server.
-    func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool)
-    /// Called when a connection cannot be opened.
-    func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError)
-    /// Called when an exchange has left its connection. One that is not reusable takes no further exchange.
-    func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool)
-    /// Called when the server has switched a connection to another protocol. It no longer belongs to the pool, but
-    /// stays on its loop until `closed(_:)`.
-    func detached(_ connection: ConnectionPool.ConnectionID)
-    /// Called when a connection is closed, by the peer or by `ConnectionLoop.close(_:)`.
-    func closed(_ connection: ConnectionPool.ConnectionID)
-    /// Called when the number of exchanges that a connection carries at a time has changed.
-    func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int)
-    /// Called when the exchange of a connection that carries one at a time has turned out to last long.
-    func becameLive(on connection: ConnectionPool.ConnectionID)
-    /// Called when the server of a connection over HTTP/2 allows extended CONNECT on it (RFC 8441 §3), or no longer
-    /// does.
-    func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool)
-    /// Called when a connection takes no further exchange.
-    func draining(_ connection: ConnectionPool.ConnectionID)
-    /// Called when the server of a connection over HTTP/2 requires HTTP/1.1 (RFC 9113 §7).
-    func requiresHTTP1(_ connection: ConnectionPool.ConnectionID)
-    /// Called when a connection has turned out unusable before anything of the exchange was sent on it.
-    func returned(_ exchange: HTTPExchange)
-}
-
 /// A connection that is open.
 protocol PooledCarrier: ExchangeCarrier {
     var id: ConnectionPool.ConnectionID { get }
@@ -65,7 +17,7 @@ extension HTTP1Carrier: PooledCarrier {
 
 extension HTTP2Carrier: PooledCarrier {}
 
-/// The connections of one session that live on one loop. Confined to the loop's thread.
+/// The connections of one session on one loop. Confined to the loop's thread.
 package final class LoopConnections {
     private enum Entry {
         case connecting(ConnectAttempt)
@@ -92,13 +44,13 @@ package final class LoopConnections {
     private let entries = Confined(ConnectionTable<Entry>())
     /// The connections that another protocol uses. The pool can use their numbers' slots again.
     private var detached: [ConnectionPool.ConnectionID: HTTP1Carrier] = [:]
-    /// The pool, or the object that reports to it. It outlives the connections.
-    private unowned let observer: any ConnectionObserver
+    /// The pool, which owns the connections.
+    private unowned let pool: ExchangePool
 
-    package init(_ settings: Settings, context: LoopContext, observer: any ConnectionObserver) {
+    init(_ settings: Settings, context: LoopContext, pool: ExchangePool) {
         self.settings = settings
         self.context = context
-        self.observer = observer
+        self.pool = pool
     }
 
     // MARK: The carriers' calls
@@ -106,20 +58,20 @@ package final class LoopConnections {
     func finished(_ carrier: any PooledCarrier, isReusable: Bool) {
         // The carrier has closed its socket.
         if !isReusable, carrier is HTTP1Carrier { return closed(carrier) }
-        observer.finished(on: carrier.id, isReusable: isReusable)
+        pool.finished(on: carrier.id, isReusable: isReusable)
     }
 
     /// Removes a connection that has ended. The caller ends its exchanges.
     func closed(_ carrier: any PooledCarrier) {
         if entries.value.remove(carrier.id) == nil { detached[carrier.id] = nil }
-        observer.closed(carrier.id)
+        pool.closed(carrier.id)
     }
 
     /// Removes a connection from the pool that another protocol uses from now on.
     func detached(_ carrier: HTTP1Carrier) {
         guard entries.value.remove(carrier.id) != nil else { return }
         detached[carrier.id] = carrier
-        observer.detached(carrier.id)
+        pool.detached(carrier.id)
     }
 
     /// Closes the connections that other protocols use.
@@ -130,31 +82,27 @@ package final class LoopConnections {
     }
 
     func capacityChanged(_ carrier: any PooledCarrier, to capacity: Int) {
-        observer.capacityChanged(carrier.id, to: capacity)
+        pool.capacityChanged(carrier.id, to: capacity)
     }
 
-    func becameLive(_ carrier: any PooledCarrier) { observer.becameLive(on: carrier.id) }
+    func becameLive(_ carrier: any PooledCarrier) { pool.becameLive(on: carrier.id) }
 
     func extendedConnectChanged(_ carrier: any PooledCarrier, isAllowed: Bool) {
-        observer.extendedConnectChanged(carrier.id, isAllowed: isAllowed)
+        pool.extendedConnectChanged(carrier.id, isAllowed: isAllowed)
     }
 
-    func draining(_ carrier: any PooledCarrier) { observer.draining(carrier.id) }
+    func draining(_ carrier: any PooledCarrier) { pool.draining(carrier.id) }
 
-    func requiresHTTP1(_ carrier: any PooledCarrier) { observer.requiresHTTP1(carrier.id) }
+    func requiresHTTP1(_ carrier: any PooledCarrier) { pool.requiresHTTP1(carrier.id) }
 
     /// Gives an exchange back of which nothing was sent.
-    func returned(_ exchange: HTTPExchange) { observer.returned(exchange) }
+    func returned(_ exchange: HTTPExchange) { pool.returned(exchange) }
 }
 
-extension LoopConnections: ConnectionLoop {
-    package var isAvailable: Bool { true }
-
-    package var work: Int { context.loop.work }
-
-    package func addWork(_ change: Int) { context.loop.addWork(change) }
-
-    package func open(
+/// The calls of `ExchangePool`.
+extension LoopConnections {
+    /// Opens a connection.
+    func open(
         _ connection: ConnectionPool.ConnectionID, to destination: Destination,
         authorize: @escaping ProxyTunnel.Authorize
     ) {
@@ -165,14 +113,15 @@ extension LoopConnections: ConnectionLoop {
         attempt.start()
     }
 
-    package func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
+    /// Starts an exchange on an open connection.
+    func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
         if case .open(let carrier) = entries.value[connection] {
             if exchange.usesExtendedConnect, (carrier as? HTTP2Carrier)?.allowsExtendedConnect != true {
                 // A new connection, whose SETTINGS have not arrived or do not allow it. The exchange gets one of its
                 // own.
                 exchange.refusesExtendedConnect = true
                 finished(carrier, isReusable: carrier.takesExchanges)
-                return observer.returned(exchange)
+                return pool.returned(exchange)
             }
             guard exchange.upgrade == nil || exchange.usesExtendedConnect || carrier is HTTP1Carrier else {
                 finished(carrier, isReusable: true)
@@ -180,21 +129,16 @@ extension LoopConnections: ConnectionLoop {
                 return exchange.handler.didEnd(EngineError(.invalidRequest, reason), isDeadConnection: false)
             }
             if carrier.takesExchanges { return carrier.start(exchange) }
-            observer.finished(on: connection, isReusable: false)
+            pool.finished(on: connection, isReusable: false)
         }
-        // The connection was closed, or the peer began to close it, while the pool on another loop chose it.
-        observer.returned(exchange)
+        // The peer has begun to close it, which the pool learns with the next event of its socket.
+        pool.returned(exchange)
     }
 
-    package func close(_ connection: ConnectionPool.ConnectionID) {
+    /// Closes a connection, which may still be connecting. No exchange is left on it.
+    func close(_ connection: ConnectionPool.ConnectionID) {
         end(connection)
-        observer.closed(connection)
-    }
-
-    /// Closes all connections, without a call to the observer.
-    package func closeAll() {
-        for connection in entries.value.connections { end(connection) }
-        closeDetached()
+        pool.closed(connection)
     }
 
     private func end(_ connection: ConnectionPool.ConnectionID) {
@@ -211,12 +155,12 @@ extension LoopConnections: ConnectAttemptOwner {
         guard stream.negotiatedProtocol == "h2" || attempt.destination.assumesHTTP2 else {
             let carrier = HTTP1Carrier(attempt.id, over: stream, opening: opening, pool: self, context: context)
             entries.value[attempt.id] = .open(carrier)
-            return observer.connected(attempt.id, capacity: 1, isShared: false)
+            return pool.connected(attempt.id, capacity: 1, isShared: false)
         }
         do {
             let carrier = try HTTP2Carrier(attempt.id, over: stream, opening: opening, pool: self, context: context)
             entries.value[attempt.id] = .open(carrier)
-            observer.connected(attempt.id, capacity: 1, isShared: true)
+            pool.connected(attempt.id, capacity: 1, isShared: true)
         } catch {
             self.attempt(attempt, didFail: error)
         }
@@ -224,7 +168,7 @@ extension LoopConnections: ConnectAttemptOwner {
 
     func attempt(_ attempt: ConnectAttempt, didFail error: EngineError) {
         entries.value[attempt.id] = nil
-        observer.connectFailed(attempt.id, error)
+        pool.connectFailed(attempt.id, error)
     }
 }
 #endif

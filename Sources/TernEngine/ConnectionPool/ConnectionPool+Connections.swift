@@ -23,20 +23,17 @@ extension ConnectionPool {
         let exchange = waiting.remove(slot)
         let key = exchange.key
         table.keys[key].waiting -= 1
-        if table.keys[key].waiting == 0 {
+        if table.keys[key].waiting == 0, let index = table.keys[key].waitingIndex.take() {
             let origin = table.keys[key].origin
-            let index = table.keys[key].waitingIndex
             let last = table.origins[origin].waitingKeys.removeLast()
             if last != key {
                 table.origins[origin].waitingKeys[index] = last
                 table.keys[last].waitingIndex = index
             }
-            table.keys[key].waitingIndex = -1
         }
-        if exchange.connection >= 0 {
-            connections[exchange.connection].claimant = -1
-            let next = nextClaimant(of: key)
-            if next >= 0 { claim(exchange.connection, for: next) } else { updateLists(exchange.connection) }
+        if let connection = exchange.connection {
+            connections[connection].claimant = nil
+            if let next = nextClaimant(of: key) { claim(connection, for: next) } else { updateLists(connection) }
         }
         return exchange
     }
@@ -50,19 +47,15 @@ extension ConnectionPool {
 
     /// Lets the exchange that has claimed a connecting connection wait without one.
     mutating func releaseClaim(_ connection: Int) {
-        let exchange = connections[connection].claimant
-        guard exchange >= 0 else { return }
-        connections[connection].claimant = -1
-        waiting.setConnection(-1, of: exchange)
+        guard let exchange = connections[connection].claimant.take() else { return }
+        waiting.setConnection(nil, of: exchange)
         claimChanges.append(ClaimChange(exchange: waiting[exchange].id, hasConnection: false))
     }
 
     /// Lets waiting exchanges of a key claim connecting connections that none has claimed.
     mutating func claimConnecting(_ key: Int) {
-        while table.keys[key].unclaimed.first >= 0 {
-            let next = nextClaimant(of: key)
-            guard next >= 0 else { return }
-            claim(table.keys[key].unclaimed.first, for: next)
+        while let connection = table.keys[key].unclaimed.first, let next = nextClaimant(of: key) {
+            claim(connection, for: next)
         }
     }
 
@@ -96,13 +89,11 @@ extension ConnectionPool {
     mutating func open(for exchange: Int, actions: inout [Action]) {
         let key = waiting[exchange].key
         let origin = table.keys[key].origin
-        if table.origins[origin].connections >= max(1, limits.connectionsPerOrigin),
-            table.origins[origin].idle.first >= 0
-        {
-            close(table.origins[origin].idle.first, actions: &actions)
+        if table.origins[origin].connections >= room(of: origin), let oldest = table.origins[origin].idle.first {
+            close(oldest, actions: &actions)
         }
         // The one that was closed for the origin can have been the only idle one.
-        if connectionCount >= max(1, limits.connections), idle.first >= 0 { close(idle.first, actions: &actions) }
+        if connectionCount >= max(1, limits.connections), let oldest = idle.first { close(oldest, actions: &actions) }
         let isDelayed = !hasRoomNow(origin)
         let slot: Int
         if let free = freeConnections.popLast() {
@@ -134,7 +125,7 @@ extension ConnectionPool {
     private func hasRoomNow(_ origin: Int) -> Bool {
         let record = table.origins[origin]
         return connectionCount - delayed.count + closingCount < max(1, limits.connections)
-            && record.connections - record.delayed + record.closing < max(1, limits.connectionsPerOrigin)
+            && record.connections - record.delayed + record.closing < room(of: origin)
     }
 
     /// Opens the connections that have waited for room, as far as there is some. One that no exchange needs any more is
@@ -144,10 +135,11 @@ extension ConnectionPool {
         while index < delayed.count {
             let slot = delayed[index]
             let origin = connections[slot].origin
-            let claimant = connections[slot].claimant
-            if claimant < 0 {
+            guard let claimant = connections[slot].claimant else {
                 remove(slot)
-            } else if hasRoomNow(origin) {
+                continue
+            }
+            if hasRoomNow(origin) {
                 delayed.remove(at: index)
                 connections[slot].isDelayed = false
                 table.origins[origin].delayed -= 1
@@ -213,21 +205,21 @@ extension ConnectionPool {
 
     /// Returns the slot of a connection that the caller knows: one that it was told to open.
     func slot(of connection: ConnectionID) -> Int? {
-        let slot = Int(truncatingIfNeeded: connection & 0xFFFF_FFFF) - 1
-        guard slot >= 0, slot < connections.count, connections[slot].state != .unused, !connections[slot].isDelayed,
-            connections[slot].generation == UInt32(truncatingIfNeeded: connection >> 32)
+        let slot = Int(connection.slot)
+        guard slot < connections.count, connections[slot].state != .unused, !connections[slot].isDelayed,
+            connections[slot].generation == connection.generation
         else { return nil }
         return slot
     }
 
     func id(of slot: Int) -> ConnectionID {
-        UInt64(connections[slot].generation) << 32 | UInt64(truncatingIfNeeded: slot + 1)
+        ConnectionID(slot: UInt32(truncatingIfNeeded: slot), generation: connections[slot].generation)
     }
 
-    /// Returns a connection of a key that can take an exchange; -1 if there is none.
-    func freeConnection(of key: Int, isShared: Bool) -> Int {
-        let partial = table.keys[key].partial.last
-        return isShared && partial >= 0 ? partial : table.keys[key].idle.last
+    /// Returns a connection of a key that can take an exchange; nil if there is none.
+    func freeConnection(of key: Int, isShared: Bool) -> Int? {
+        if isShared, let partial = table.keys[key].partial.last { return partial }
+        return table.keys[key].idle.last
     }
 
     /// Records the number of exchanges that a connection carries at a time.

@@ -13,7 +13,7 @@ extension ConnectionPool {
         } else {
             updateLists(slot)
         }
-        if waiting.count > 0 || !blockedOrigins.isEmpty { settle(origin, actions: &actions) }
+        if waiting.count > 0 || !blockedOrigins.isEmpty || limits.sharesRoom { settle(origin, actions: &actions) }
     }
 
     /// Serves waiting exchanges after a change of an origin. The other origins are as after their last change: they
@@ -32,6 +32,7 @@ extension ConnectionPool {
             }
         }
         blockIfNeeded(origin)
+        if limits.sharesRoom { settleRoom(of: origin, actions: &actions) }
     }
 
     private mutating func serveBlocked(_ origin: Int, actions: inout [Action]) {
@@ -56,15 +57,15 @@ extension ConnectionPool {
         guard let next else { return true }
         guard blocked.rank < table.origins[origin].turn else { return false }
         let hasFewer = table.origins[blocked.slot].connections < table.origins[origin].connections
-        if next.connection < 0 || hasFewer || passedOver >= Self.passesBeforeClosing { return true }
+        if next.connection == nil || hasFewer || passedOver >= Self.passesBeforeClosing { return true }
         passedOver += 1
         return false
     }
 
-    /// The most urgent exchange of a key that can be served now, and the connection for it; -1 for a new one.
+    /// The most urgent exchange of a key that can be served now, and the connection for it; nil for a new one.
     private struct Candidate {
         var exchange: Int
-        var connection: Int
+        var connection: Int?
     }
 
     /// Returns the most urgent exchange of an origin that can be served; nil if there is none.
@@ -83,8 +84,8 @@ extension ConnectionPool {
     }
 
     private mutating func serve(_ candidate: Candidate, of origin: Int, actions: inout [Action]) {
-        if candidate.connection >= 0 {
-            assign(candidate.exchange, to: candidate.connection, actions: &actions)
+        if let connection = candidate.connection {
+            assign(candidate.exchange, to: connection, actions: &actions)
         } else {
             open(for: candidate.exchange, actions: &actions)
         }
@@ -97,19 +98,20 @@ extension ConnectionPool {
     private func candidate(of key: Int, pooled: WaitingKinds, opened: WaitingKinds?) -> Candidate? {
         var found: Candidate?
         let (idle, partial) = (table.keys[key].idle.last, table.keys[key].partial.last)
-        if idle >= 0 || partial >= 0 {
-            let isShared = partial >= 0 || connections[idle].capacity > 1
-            let kinds: WaitingKinds = idle >= 0 ? .pooled : .sharingPooled
-            let exchange = waiting.first(isShared ? kinds : kinds.intersection(pooled), key: key)
-            if exchange >= 0 {
-                let joins = partial >= 0 && !waiting[exchange].isExclusive
+        if let free = partial ?? idle {
+            let isShared = partial != nil || connections[free].capacity > 1
+            let kinds: WaitingKinds = idle == nil ? .sharingPooled : .pooled
+            if let exchange = waiting.first(isShared ? kinds : kinds.intersection(pooled), key: key) {
+                // Without an idle connection, only exchanges that share one are looked for.
+                let joins = partial != nil && !waiting[exchange].isExclusive
                 found = Candidate(exchange: exchange, connection: joins ? partial : idle)
             }
         }
-        if let opened, let kinds = kindsThatNeedConnections(key, among: opened) {
+        if let opened, let kinds = kindsThatNeedConnections(key, among: opened),
             let exchange = waiting.first(kinds, key: key)
+        {
             if let found, !(waiting[exchange].urgency < waiting[found.exchange].urgency) { return found }
-            found = Candidate(exchange: exchange, connection: -1)
+            found = Candidate(exchange: exchange, connection: nil)
         }
         return found
     }
@@ -119,7 +121,7 @@ extension ConnectionPool {
     /// Each connecting connection is claimed by one exchange. Where connections are expected to be multiplexed, the
     /// others share those that exchanges of the sharing kind have claimed, and those whose server has not allowed an
     /// exchange yet, up to their expected capacity.
-    private func kindsThatNeedConnections(_ key: Int, among allowed: WaitingKinds) -> WaitingKinds? {
+    func kindsThatNeedConnections(_ key: Int, among allowed: WaitingKinds) -> WaitingKinds? {
         let sharing = waiting.count(.unclaimedSharing.intersection(allowed), key: key)
         if sharing > 0 {
             let others = table.keys[key].expectsShared ? table.keys[key].expectedCapacity - 1 : 0
@@ -143,22 +145,29 @@ extension ConnectionPool {
 
     /// Returns whether the limit of the origin allows another connection, or an idle one of the origin can be closed.
     private func hasRoom(_ origin: Int) -> Bool {
-        table.origins[origin].connections < max(1, limits.connectionsPerOrigin) || !table.origins[origin].idle.isEmpty
+        if table.origins[origin].connections < room(of: origin) { return true }
+        // With other pools, there can be free room elsewhere, for which this one asks first.
+        return !limits.sharesRoom && !table.origins[origin].idle.isEmpty
     }
 
     /// Queues an origin that needs room in the total limit alone.
     private mutating func blockIfNeeded(_ origin: Int) {
         guard !table.origins[origin].waitingKeys.isEmpty, hasRoom(origin) else { return }
-        let allowed = allowedKinds(origin, opening: true)
-        guard table.origins[origin].waitingKeys.contains(where: { kindsThatNeedConnections($0, among: allowed) != nil })
-        else { return }
-        while blockedPositions.count <= origin { blockedPositions.append(-1) }
+        guard needsConnection(origin) else { return }
+        while blockedPositions.count <= origin { blockedPositions.append(0) }
         blockedOrigins.insert(origin, rank: table.origins[origin].turn, positions: &blockedPositions)
+        table.origins[origin].isBlocked = true
+    }
+
+    /// Returns whether exchanges of an origin wait for which another connection is to be opened.
+    func needsConnection(_ origin: Int) -> Bool {
+        let allowed = allowedKinds(origin, opening: true)
+        return table.origins[origin].waitingKeys.contains { kindsThatNeedConnections($0, among: allowed) != nil }
     }
 
     mutating func unblock(_ origin: Int) {
-        guard origin < blockedPositions.count, blockedPositions[origin] >= 0 else { return }
+        guard table.origins[origin].isBlocked else { return }
         blockedOrigins.remove(at: blockedPositions[origin], positions: &blockedPositions)
-        blockedPositions[origin] = -1
+        table.origins[origin].isBlocked = false
     }
 }

@@ -1,5 +1,5 @@
 /// The kind of an exchange, as far as the shares of the connections are concerned.
-enum ConnectionUse: Int, Sendable {
+enum ConnectionUse: Int, CaseIterable, Sendable {
     case ordinary
     /// An exchange of low priority, for which a share of the connections is not used.
     case low
@@ -47,8 +47,8 @@ extension ConnectionPool {
         return allowedKinds(connections[connection].origin, opening: false)
     }
 
-    /// Returns the waiting exchange of a key that may claim a connecting connection next; -1 for none.
-    func nextClaimant(of key: Int) -> Int {
+    /// Returns the waiting exchange of a key that may claim a connecting connection next; nil for none.
+    func nextClaimant(of key: Int) -> Int? {
         waiting.first(.unclaimed.intersection(allowedKinds(table.keys[key].origin, opening: true)), key: key)
     }
 
@@ -91,7 +91,7 @@ extension ConnectionPool {
         let origin = connections[slot].origin
         setIsLive(true, of: slot)
         if table.origins[origin].live < limits.liveConnectionsPerOrigin { setUse(.live, of: slot) }
-        if waiting.count > 0 || !blockedOrigins.isEmpty { settle(origin, actions: &actions) }
+        if waiting.count > 0 || !blockedOrigins.isEmpty || limits.sharesRoom { settle(origin, actions: &actions) }
     }
 
     /// Records whether the only exchange of a connection lasts long.
@@ -118,7 +118,7 @@ extension ConnectionPool {
     /// Returns whether there are more connections than the limits allow: others have taken the room of one that has
     /// carried an exchange that lasted long.
     func hasTooMany(_ origin: Int) -> Bool {
-        table.origins[origin].connections > max(1, limits.connectionsPerOrigin)
+        table.origins[origin].connections > room(of: origin)
             || connectionCount > max(1, limits.connections)
     }
 

@@ -23,11 +23,22 @@
 /// keys of one origin for which exchanges wait (in general one). Operations that find a free connection, or for which
 /// no exchange waits, take constant time and neither allocate nor hash.
 package struct ConnectionPool: Sendable {
+    /// The number of an exchange, which the caller chooses.
     package typealias ExchangeID = UInt64
-    /// The number of a connection. The first is 1. Numbers of closed connections are refused, and not used again.
-    package typealias ConnectionID = UInt64
-    /// The number of a key, as `index(of:)` returns it.
-    package typealias KeyID = UInt64
+
+    /// The identifier of a connection. One of a closed connection is refused, and not used again.
+    package struct ConnectionID: Hashable, Sendable {
+        let slot: UInt32
+        /// The number of connections that have had the slot before.
+        let generation: UInt32
+    }
+
+    /// The identifier of a key, as `index(of:)` returns it.
+    package struct KeyID: Hashable, Sendable {
+        let slot: UInt32
+        /// The number of keys that have had the slot before.
+        let generation: UInt32
+    }
 
     package struct Limits: Sendable, Equatable {
         /// The number of connections to one origin; at least 1.
@@ -46,6 +57,10 @@ package struct ConnectionPool: Sendable {
         package var lowPriority = Int.min
         /// The number of keys that are remembered although they have neither connections nor waiting exchanges.
         package var keptKeys = 1_000
+        /// Whether other pools share the limits of the numbers of connections. The pool then asks for the room of each
+        /// connection (`Action.ask`), and gives back what it does not use. `connectionsPerOrigin` is the part of the
+        /// limit that it has if all pools need it.
+        package var sharesRoom = false
 
         package init(connectionsPerOrigin: Int, connections: Int, idleLifetime: UInt64, streams: Int = 100) {
             self.streams = streams
@@ -92,6 +107,12 @@ package struct ConnectionPool: Sendable {
         case open(ConnectionID, key: KeyID, exchange: ExchangeID)
         /// Closes a connection, which may still be connecting. The caller confirms it by `closed(_:actions:)`.
         case close(ConnectionID)
+        /// Asks for the room of one more connection to an origin, which `granted(_:actions:)` gives.
+        case ask(origin: String)
+        /// Takes back what was asked for an origin, because no exchange needs it any more.
+        case stopAsking(origin: String)
+        /// Gives the room of connections to an origin back.
+        case giveBack(origin: String, count: Int)
     }
 
     /// A change of the exchange that a connecting connection is for.
@@ -126,7 +147,7 @@ package struct ConnectionPool: Sendable {
     var idle = SlotList()
     /// The origins that wait for room in the total limit alone, by their turn.
     var blockedOrigins = PositionedHeap<UInt64>()
-    /// The positions of origins in `blockedOrigins`; -1 for the others.
+    /// The positions of blocked origins in `blockedOrigins`.
     var blockedPositions: [Int] = []
     var nextTurn: UInt64 = 0
     /// The number of exchanges assigned to busy connections since a blocked origin was served last.
@@ -174,14 +195,12 @@ package struct ConnectionPool: Sendable {
 
     /// Returns the waiting exchange for which a connecting connection is meant at this moment; nil if there is none.
     package func claimant(of connection: ConnectionID) -> ExchangeID? {
-        guard let slot = slot(of: connection), connections[slot].claimant >= 0 else { return nil }
-        return waiting[connections[slot].claimant].id
+        slot(of: connection).flatMap { connections[$0].claimant }.map { waiting[$0].id }
     }
 
     /// Returns the connecting connection that is meant for a waiting exchange; nil if there is none.
     package func connection(for exchange: ExchangeID) -> ConnectionID? {
-        guard let slot = waiting.slot(of: exchange), waiting[slot].connection >= 0 else { return nil }
-        return id(of: waiting[slot].connection)
+        waiting.slot(of: exchange).flatMap { waiting[$0].connection }.map { id(of: $0) }
     }
 
     /// Returns whether a waiting exchange waits to share a connection that connects for another one, or whose server
@@ -204,7 +223,7 @@ package struct ConnectionPool: Sendable {
 
     /// Returns whether an exchange that is submitted now, and may share its connection, is assigned at once.
     package func hasFreeConnection(_ key: KeyID) -> Bool {
-        table.slot(of: key).map { freeConnection(of: $0, isShared: true) >= 0 } ?? false
+        table.slot(of: key).flatMap { freeConnection(of: $0, isShared: true) } != nil
     }
 
     /// Submits an exchange: it is assigned to a connection, or waits. Returns false, and does nothing, if its key has
@@ -213,12 +232,11 @@ package struct ConnectionPool: Sendable {
         guard let key = table.slot(of: submission.key) else { return false }
         table.keys[key].waitsForShared = submission.waitsForShared
         let use = use(priority: submission.priority, isLive: submission.isLive)
-        if !submission.needsFresh {
-            let free = freeConnection(of: key, isShared: submission.mayShare)
-            if free >= 0, use == .ordinary || !allowedKinds(on: free).isDisjoint(with: .all.of(use)) {
-                occupy(free, exchange: submission.exchange, use, isExclusive: !submission.mayShare, actions: &actions)
-                return true
-            }
+        if !submission.needsFresh, let free = freeConnection(of: key, isShared: submission.mayShare),
+            use == .ordinary || !allowedKinds(on: free).isDisjoint(with: .all.of(use))
+        {
+            occupy(free, exchange: submission.exchange, use, isExclusive: !submission.mayShare, actions: &actions)
+            return true
         }
         let age = order == .firstInFirstOut ? nextAge : ~nextAge
         nextAge += 1
@@ -261,9 +279,11 @@ package struct ConnectionPool: Sendable {
         if connections[slot].inFlight == 0 { endUse(of: slot) }
         if !isReusable {
             drain(slot)
-        } else if wasLive, connections[slot].state == .open, hasTooMany(connections[slot].origin) {
-            let next = waiting.first(.pooled.of(.live), key: connections[slot].key)
-            if next >= 0 { assign(next, to: slot, actions: &actions) } else { drain(slot) }
+        } else if connections[slot].state == .open, wasLive || limits.sharesRoom,
+            hasTooMany(connections[slot].origin)
+        {
+            let next = wasLive ? waiting.first(.pooled.of(.live), key: connections[slot].key) : nil
+            if let next { assign(next, to: slot, actions: &actions) } else { drain(slot) }
         }
         settle(connection: slot, actions: &actions)
     }
@@ -304,8 +324,8 @@ package struct ConnectionPool: Sendable {
     private mutating func fill(_ slot: Int, with first: WaitingKinds, actions: inout [Action]) {
         var kinds = first
         while connections[slot].takesExchanges {
-            let next = waiting.first(kinds.intersection(allowedKinds(on: slot)), key: connections[slot].key)
-            guard next >= 0 else { break }
+            let allowed = kinds.intersection(allowedKinds(on: slot))
+            guard let next = waiting.first(allowed, key: connections[slot].key) else { break }
             assign(next, to: slot, actions: &actions)
             kinds = .sharing
         }
@@ -326,7 +346,7 @@ package struct ConnectionPool: Sendable {
         releaseClaim(slot)
         remove(slot)
         openDelayed(actions: &actions)
-        let failed = claimant < 0 ? nil : removeWaiting(claimant).id
+        let failed = claimant.map { removeWaiting($0).id }
         settle(origin, actions: &actions)
         return failed
     }
@@ -402,35 +422,34 @@ package struct ConnectionPool: Sendable {
 
     /// The time at which the next idle connection is to be closed; nil without one.
     package var nextIdleDeadline: UInt64? {
-        guard idle.first >= 0, limits.idleLifetime < .max else { return nil }
-        return deadline(of: idle.first)
+        limits.idleLifetime < .max ? idle.first.map { deadline(of: $0) } : nil
     }
 
     /// Closes the connections that have been idle for too long.
     package mutating func expireIdle(now: UInt64, actions: inout [Action]) {
         self.now = max(self.now, now)
         guard limits.idleLifetime < .max else { return }
-        while idle.first >= 0, deadline(of: idle.first) <= now { close(idle.first, actions: &actions) }
+        while let oldest = idle.first, deadline(of: oldest) <= now { close(oldest, actions: &actions) }
     }
 
     /// The time since when the oldest idle connection is unused; `UInt64.max` without one.
-    package var oldestIdleTime: UInt64 { idle.first >= 0 ? connections[idle.first].idleSince : .max }
+    package var oldestIdleTime: UInt64 { idle.first.map { connections[$0].idleSince } ?? .max }
 
     /// Closes the connection that has been idle for the longest time.
     package mutating func closeOldestIdle(actions: inout [Action]) {
-        if idle.first >= 0 { close(idle.first, actions: &actions) }
+        if let oldest = idle.first { close(oldest, actions: &actions) }
     }
 
     /// Closes all idle connections.
     package mutating func closeIdle(actions: inout [Action]) {
-        while idle.first >= 0 { close(idle.first, actions: &actions) }
+        while let oldest = idle.first { close(oldest, actions: &actions) }
     }
 
     /// Closes all connections and forgets all waiting exchanges, which the caller has failed.
     package mutating func closeAll(actions: inout [Action]) {
         for key in table.keys.indices {
             table.keys[key].waiting = 0
-            table.keys[key].waitingIndex = -1
+            table.keys[key].waitingIndex = nil
         }
         for origin in table.origins.indices {
             table.origins[origin].waitingKeys.removeAll()
@@ -439,7 +458,7 @@ package struct ConnectionPool: Sendable {
         waiting.removeAll()
         for slot in connections.indices where connections[slot].state != .unused && connections[slot].state != .closing
         {
-            connections[slot].claimant = -1
+            connections[slot].claimant = nil
             close(slot, actions: &actions)
         }
     }

@@ -1,5 +1,5 @@
-/// Values for connections, found by their numbers without hashing. A pool uses the low half of a number again, so the
-/// table stays as small as the largest number of connections at a time.
+/// Values for connections, found by their slots without hashing. A pool uses a slot again, so the table stays as
+/// small as the largest number of connections at a time.
 struct ConnectionTable<Value> {
     private var slots: [(connection: ConnectionPool.ConnectionID, value: Value)?] = []
 
@@ -33,6 +33,6 @@ struct ConnectionTable<Value> {
     var connections: [ConnectionPool.ConnectionID] { slots.compactMap { $0?.connection } }
 
     private static func index(of connection: ConnectionPool.ConnectionID) -> Int {
-        Int(truncatingIfNeeded: connection & 0xFFFF_FFFF)
+        Int(connection.slot)
     }
 }

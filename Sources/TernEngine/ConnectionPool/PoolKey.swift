@@ -38,8 +38,8 @@ struct PoolKeyRecord: Sendable {
     var awaitingLimit = 0
     /// The number of other open connections that take exchanges.
     var settled = 0
-    /// The index in the waiting keys of the origin; -1 if no exchange waits.
-    var waitingIndex = -1
+    /// The index in the waiting keys of the origin; nil if no exchange waits.
+    var waitingIndex: Int?
     /// Connections without an exchange that can take one, the one that was used last at the end.
     var idle = SlotList()
     /// Connections with exchanges that can take more.
@@ -81,10 +81,18 @@ struct PoolOrigin: Sendable {
     var closing = 0
     /// The number of connections that wait for the room of those.
     var delayed = 0
+    /// The number of connections for which there is room, if other pools share the limits.
+    var room = 0
+    /// The number of connections whose room is given back as soon as they carry nothing.
+    var owed = 0
+    /// Whether the pool has asked for room.
+    var isAsking = false
     /// Connections that can be closed to make room, the oldest first.
     var idle = SlotList()
     /// The slots of the keys for which exchanges wait.
     var waitingKeys: [Int] = []
+    /// Whether the origin waits for room in the total limit alone.
+    var isBlocked = false
     /// The order in which waiting origins get room. An origin gets a new number each time it has been served.
     var turn: UInt64 = 0
 }
@@ -113,14 +121,17 @@ struct PoolKeyTable: Sendable {
 
     /// Returns the slot of a key that has not been forgotten.
     func slot(of id: ConnectionPool.KeyID) -> Int? {
-        let slot = Int(truncatingIfNeeded: id & 0xFFFF_FFFF)
-        guard slot < keys.count, keys[slot].generation == UInt32(truncatingIfNeeded: id >> 32) else { return nil }
+        let slot = Int(id.slot)
+        guard slot < keys.count, keys[slot].generation == id.generation else { return nil }
         return slot
     }
 
     func id(of slot: Int) -> ConnectionPool.KeyID {
-        UInt64(keys[slot].generation) << 32 | UInt64(truncatingIfNeeded: slot)
+        ConnectionPool.KeyID(slot: UInt32(truncatingIfNeeded: slot), generation: keys[slot].generation)
     }
+
+    /// Returns the slot of an origin; nil if no key of it is known.
+    func originSlot(of name: String) -> Int? { originIndexes[name] }
 
     /// Returns the identifier of a key, which is added if it is new. Takes constant time on average.
     mutating func intern(_ key: PoolKey) -> ConnectionPool.KeyID {

@@ -18,8 +18,9 @@ struct PooledConnection: Sendable {
 
     var generation: UInt32 = 0
     var state = State.unused
-    var key = -1
-    var origin = -1
+    /// The slots of the key and the origin; without meaning in an unused slot.
+    var key = 0
+    var origin = 0
     /// The number of exchanges that the connection can carry at a time.
     var capacity = 0
     /// The number of exchanges that the connection carries.
@@ -36,8 +37,8 @@ struct PooledConnection: Sendable {
     var isUsed = false
     /// Whether the connection waits for the room of one that is being closed.
     var isDelayed = false
-    /// The slot of the waiting exchange that has claimed this connecting connection; -1 without one.
-    var claimant = -1
+    /// The slot of the waiting exchange that has claimed this connecting connection; nil without one.
+    var claimant: Int?
     var keyList = KeyList.none
     /// Whether the connection is in the lists of those that can be closed for room.
     var isInIdleLists = false
@@ -47,7 +48,7 @@ struct PooledConnection: Sendable {
     var properKeyList: KeyList {
         switch state {
         case .unused, .draining, .closing: .none
-        case .connecting: claimant < 0 ? .unclaimed : .none
+        case .connecting: claimant == nil ? .unclaimed : .none
         case .open: takesExchanges ? (inFlight == 0 ? .idle : .partial) : .none
         }
     }
@@ -63,7 +64,7 @@ struct PooledConnection: Sendable {
     var isIdle: Bool {
         switch state {
         case .unused, .draining, .closing: false
-        case .connecting: claimant < 0
+        case .connecting: claimant == nil
         case .open: inFlight == 0
         }
     }

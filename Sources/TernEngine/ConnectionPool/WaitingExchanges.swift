@@ -15,36 +15,53 @@ struct Urgency: Comparable, Sendable {
     }
 }
 
-/// A set of kinds of waiting exchanges. Each kind is one of the queues of a key: an exchange shares its connection or
-/// does not, accepts a pooled connection or does not, and has claimed a connecting connection or has not. These eight
-/// queues exist for each `ConnectionUse`.
-struct WaitingKinds: OptionSet, Sendable {
-    /// The number of queues for one use.
-    static let queuesPerUse = 8
+/// The queue of a key in which an exchange waits: exchanges that any connection serves alike wait in one.
+struct WaitingQueue: Sendable {
+    static let count = 3 * 8
 
-    /// One bit for each queue. In the number of a queue, bit 0 stands for exclusive, bit 1 for fresh, bit 2 for
-    /// claimed; the bits above are the use.
+    var use: ConnectionUse
+    /// Whether the exchange shares its connection with no other one.
+    var isExclusive: Bool
+    /// Whether it takes only a connection that has just been opened.
+    var isFresh: Bool
+    /// Whether it has claimed a connecting connection.
+    var isClaimed = false
+
+    /// The number of the queue, from 0.
+    var number: Int { use.rawValue * 8 + (isExclusive ? 1 : 0) + (isFresh ? 2 : 0) + (isClaimed ? 4 : 0) }
+
+    static let all: [WaitingQueue] = ConnectionUse.allCases.flatMap { use in
+        (0..<8).map { bits in
+            WaitingQueue(use: use, isExclusive: bits & 1 != 0, isFresh: bits & 2 != 0, isClaimed: bits & 4 != 0)
+        }
+    }
+}
+
+/// A set of queues of waiting exchanges.
+struct WaitingKinds: OptionSet, Sendable {
+    /// One bit for each queue, by its number.
     let rawValue: UInt32
 
     init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// The kinds of some queues for every use.
-    private init(ofEachUse bits: UInt32) { rawValue = bits | bits << 8 | bits << 16 }
+    /// The queues for which a condition holds.
+    private init(where isMember: (WaitingQueue) -> Bool) {
+        rawValue = WaitingQueue.all.filter(isMember).reduce(0) { $0 | 1 << UInt32($1.number) }
+    }
 
-    static let sharingPooled = WaitingKinds(ofEachUse: 0b0001_0001)
-    static let pooled = WaitingKinds(ofEachUse: 0b0011_0011)
-    static let sharing = WaitingKinds(ofEachUse: 0b0101_0101)
-    static let all = WaitingKinds(ofEachUse: 0b1111_1111)
-    static let claimed = WaitingKinds(ofEachUse: 0b1111_0000)
-    static let unclaimed = WaitingKinds(ofEachUse: 0b0000_1111)
-    static let unclaimedSharing = WaitingKinds(ofEachUse: 0b0000_0101)
-    static let unclaimedExclusive = WaitingKinds(ofEachUse: 0b0000_1010)
-    static let claimedSharing = WaitingKinds(ofEachUse: 0b0101_0000)
+    static let all = WaitingKinds { _ in true }
+    static let pooled = WaitingKinds { !$0.isFresh }
+    static let sharing = WaitingKinds { !$0.isExclusive }
+    static let sharingPooled = pooled.intersection(sharing)
+    static let claimed = WaitingKinds { $0.isClaimed }
+    static let unclaimed = WaitingKinds { !$0.isClaimed }
+    static let unclaimedSharing = unclaimed.intersection(sharing)
+    static let unclaimedExclusive = unclaimed.subtracting(sharing)
+    static let claimedSharing = claimed.intersection(sharing)
+    private static let byUse = ConnectionUse.allCases.map { use in WaitingKinds { $0.use == use } }
 
     /// Returns the kinds of one use among these.
-    func of(_ use: ConnectionUse) -> WaitingKinds {
-        intersection(WaitingKinds(rawValue: 0b1111_1111 << UInt32(use.rawValue * Self.queuesPerUse)))
-    }
+    func of(_ use: ConnectionUse) -> WaitingKinds { intersection(Self.byUse[use.rawValue]) }
 }
 
 /// An exchange that waits for a connection.
@@ -52,10 +69,9 @@ struct WaitingExchange: Sendable {
     let id: ConnectionPool.ExchangeID
     let key: Int
     var urgency: Urgency
-    /// The number of the queue, as described at `WaitingKinds`.
-    var queue: Int
-    /// The connecting connection that this exchange has claimed; -1 without one.
-    var connection = -1
+    var queue: WaitingQueue
+    /// The connecting connection that this exchange has claimed; nil without one.
+    var connection: Int?
 
     init(
         id: ConnectionPool.ExchangeID, key: Int, urgency: Urgency, use: ConnectionUse, isExclusive: Bool, isFresh: Bool
@@ -63,27 +79,20 @@ struct WaitingExchange: Sendable {
         self.id = id
         self.key = key
         self.urgency = urgency
-        queue = use.rawValue * WaitingKinds.queuesPerUse | (isExclusive ? 1 : 0) | (isFresh ? 2 : 0)
+        queue = WaitingQueue(use: use, isExclusive: isExclusive, isFresh: isFresh)
     }
 
-    var isExclusive: Bool { queue & 1 != 0 }
-
-    /// Whether the exchange has claimed a connecting connection.
-    var isClaimed: Bool {
-        get { queue & 4 != 0 }
-        set { queue = newValue ? queue | 4 : queue & ~4 }
-    }
+    var isExclusive: Bool { queue.isExclusive }
 
     /// The kind of the exchange.
     var use: ConnectionUse {
-        get { ConnectionUse(rawValue: queue / WaitingKinds.queuesPerUse) ?? .ordinary }
-        set { queue = queue % WaitingKinds.queuesPerUse | newValue.rawValue * WaitingKinds.queuesPerUse }
+        get { queue.use }
+        set { queue.use = newValue }
     }
 }
 
 /// The exchanges that wait for a connection, in the queues of each key.
 struct WaitingExchanges: Sendable {
-    private static let queuesPerKey = 3 * WaitingKinds.queuesPerUse
     /// The number of slots up to which the table keeps its memory when the last exchange leaves.
     private static let keptSlots = 1_000
 
@@ -101,7 +110,7 @@ struct WaitingExchanges: Sendable {
 
     /// Adds an exchange, which must not be waiting already.
     mutating func add(_ exchange: WaitingExchange) {
-        while queues.count < (exchange.key + 1) * Self.queuesPerKey { queues.append(PositionedHeap()) }
+        while queues.count < (exchange.key + 1) * WaitingQueue.count { queues.append(PositionedHeap()) }
         let slot: Int
         if let reused = free.popLast() {
             slot = reused
@@ -109,7 +118,8 @@ struct WaitingExchanges: Sendable {
         } else {
             slot = records.count
             records.append(exchange)
-            positions.append(-1)
+            // `insert` sets it.
+            positions.append(0)
         }
         let previous = slots.updateValue(slot, forKey: exchange.id)
         precondition(previous == nil, "the exchange waits already")
@@ -138,11 +148,11 @@ struct WaitingExchanges: Sendable {
         free.removeAll()
     }
 
-    /// Records the connecting connection that an exchange has claimed; -1 for none.
-    mutating func setConnection(_ connection: Int, of slot: Int) {
+    /// Records the connecting connection that an exchange has claimed; nil for none.
+    mutating func setConnection(_ connection: Int?, of slot: Int) {
         takeOut(slot)
         records[slot].connection = connection
-        records[slot].isClaimed = connection >= 0
+        records[slot].queue.isClaimed = connection != nil
         insert(slot)
     }
 
@@ -153,10 +163,10 @@ struct WaitingExchanges: Sendable {
         insert(slot)
     }
 
-    /// Returns the most urgent exchange of a key among some kinds; -1 if none waits.
-    func first(_ kinds: WaitingKinds, key: Int) -> Int {
-        let start = key * Self.queuesPerKey
-        guard start < queues.count else { return -1 }
+    /// Returns the most urgent exchange of a key among some kinds; nil if none waits.
+    func first(_ kinds: WaitingKinds, key: Int) -> Int? {
+        let start = key * WaitingQueue.count
+        guard start < queues.count else { return nil }
         var best: PositionedHeap<Urgency>.Entry?
         var bits = kinds.rawValue
         while bits != 0 {
@@ -166,12 +176,12 @@ struct WaitingExchanges: Sendable {
             if let found = best, !(entry.rank < found.rank) { continue }
             best = entry
         }
-        return best?.slot ?? -1
+        return best?.slot
     }
 
     /// Returns the number of exchanges of a key among some kinds.
     func count(_ kinds: WaitingKinds, key: Int) -> Int {
-        let start = key * Self.queuesPerKey
+        let start = key * WaitingQueue.count
         guard start < queues.count else { return 0 }
         var count = 0
         var bits = kinds.rawValue
@@ -182,7 +192,7 @@ struct WaitingExchanges: Sendable {
         return count
     }
 
-    private func index(of slot: Int) -> Int { records[slot].key * Self.queuesPerKey + records[slot].queue }
+    private func index(of slot: Int) -> Int { records[slot].key * WaitingQueue.count + records[slot].queue.number }
 
     private mutating func insert(_ slot: Int) {
         queues[index(of: slot)].insert(slot, rank: records[slot].urgency, positions: &positions)

@@ -65,10 +65,6 @@ package final class EventLoop: MessageExecutor {
     /// The longest turn so far in microseconds of CPU time in user mode; measured only for the test that asserts it.
     package let longestTurn = Atomic<Int64>(-1)
 
-    /// The work of all sessions' connections on the loop. A pool opens its next connection on the loop with the least.
-    package var work: Int { connectionWork.load(ordering: .relaxed) }
-    private let connectionWork = Atomic<Int>(0)
-
     /// The index of the loop in `EventLoops.all`.
     private let index: Int
 
@@ -183,9 +179,6 @@ package final class EventLoop: MessageExecutor {
 
     /// Closes a client, which ends when its work is done.
     package func close(_ client: UInt64) { post(.close(client)) }
-
-    /// Adds to the work of the connections on the loop, or subtracts from it.
-    package func addWork(_ change: Int) { connectionWork.wrappingAdd(change, ordering: .relaxed) }
 
     /// Sends an answer to the object on the loop that expects it. An answer that nobody expects any more is dropped.
     package func post(answer: any Sendable, to expectation: UInt64) { post(.answer(expectation, answer)) }

@@ -54,18 +54,15 @@ final class PoolClient: LoopClient {
     }
 
     let pool: ExchangePool
-    /// The other loops on which connections can live.
-    let others: [any ConnectionLoop]
     private let context: LoopContext
     private let id: UInt64
     private var exchanges: [TestExchange] = []
     private var destinations: [String: Destination] = [:]
 
-    init(_ settings: ExchangePool.Settings, context: LoopContext, id: UInt64, others: [any ConnectionLoop]) {
+    init(_ settings: ExchangePool.Settings, context: LoopContext, id: UInt64) {
         self.context = context
         self.id = id
-        self.others = others
-        pool = ExchangePool(settings, context: context, others: others)
+        pool = ExchangePool(settings, context: context)
     }
 
     func receive(operation: UInt64, object: any AnyObject & Sendable) { (object as? Work)?.body(self) }
@@ -73,7 +70,6 @@ final class PoolClient: LoopClient {
     func close() {
         for exchange in exchanges { if let made = exchange.exchange { pool.cancel(made) } }
         pool.close()
-        for case let loop as OtherLoop in others { loop.close() }
         context.remove(id)
     }
 
@@ -100,11 +96,7 @@ final class WireHarness: Sendable {
     init(
         connectionsPerOrigin: Int = 6, connections: Int = 64, headLimit: Int = 256 << 10,
         liveness: HTTP2Liveness.Limits = .init(), path: HTTP1Liveness.Limits = .init(),
-        connectionsBeforeSpread: Int? = nil,
-        handshakeTurn: UInt64? = nil,
-        others: @escaping @Sendable (_ client: UInt64, _ settings: LoopConnections.Settings) -> [any ConnectionLoop] = {
-            _, _ in []
-        },
+        handshakeTurn: UInt64? = nil, room: SharedRoom.Part? = nil,
         authorize: @escaping ProxyTunnel.Authorize = { _, _ in nil }
     ) throws {
         if let problem = EventLoop.shared.problem() { throw problem }
@@ -116,8 +108,8 @@ final class WireHarness: Sendable {
             settings.connection.liveness = liveness
             settings.connection.path = path
             if let handshakeTurn { settings.handshakeTurn = handshakeTurn }
-            if let connectionsBeforeSpread { settings.connectionsBeforeSpread = connectionsBeforeSpread }
-            return PoolClient(settings, context: context, id: id, others: others(id, settings.connection))
+            settings.room = room
+            return PoolClient(settings, context: context, id: id)
         }
     }
 

@@ -185,7 +185,7 @@ extension TestExchange: UpgradedConnectionHandler {
         upgraded = connection
         connection.handler = self
         connection.isReading = settings.reads
-        log.add(OtherLoop.isCurrent ? "upgraded elsewhere" : "upgraded")
+        log.add("upgraded")
     }
 
     func didReceive(_ bytes: UnsafeRawBufferPointer) {

@@ -4,13 +4,14 @@ import Testing
 
 @Suite("Connection pool: HTTP/1")
 struct ConnectionPoolTests {
-    @Test func firstConnectionHasNumberOne() {
+    @Test func theFirstConnectionHasTheFirstSlot() {
         var pool = ConnectionPool(limits: .init(connectionsPerOrigin: 1, connections: 1, idleLifetime: 1))
         let key = pool.index(of: PoolKey(origin: "a"))
         var actions: [ConnectionPool.Action] = []
         #expect(pool.submit(.init(exchange: 7, key: key, priority: 0), actions: &actions) == true)
-        #expect(actions == [.open(1, key: key, exchange: 7)])
-        #expect(pool.claimant(of: 1) == 7)
+        let first = ConnectionPool.ConnectionID(slot: 0, generation: 0)
+        #expect(actions == [.open(first, key: key, exchange: 7)])
+        #expect(pool.claimant(of: first) == 7)
     }
 
     @Test func freeConnectionIsUsedAgain() {
@@ -129,7 +130,7 @@ struct ConnectionPoolTests {
 
     @Test func numbersOfClosedConnectionsAreNotUsedAgain() {
         var harness = PoolHarness()
-        var seen: Set<UInt64> = []
+        var seen: Set<ConnectionPool.ConnectionID> = []
         for number in 1...100 as ClosedRange<UInt64> {
             _ = harness.start(number)
             #expect(seen.insert(harness.identifier(Int(number))).inserted == true)

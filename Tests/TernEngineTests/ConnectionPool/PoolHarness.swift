@@ -18,13 +18,15 @@ struct PoolHarness {
 
     init(
         perOrigin: Int = 100, total: Int = 100, idleLifetime: UInt64 = 1_000, streams: Int = 100,
-        order: ConnectionPool.Order = .firstInFirstOut, live: Int = .max, lowPriority: Int = .min
+        order: ConnectionPool.Order = .firstInFirstOut, live: Int = .max, lowPriority: Int = .min,
+        sharesRoom: Bool = false
     ) {
         var limits = ConnectionPool.Limits(
             connectionsPerOrigin: perOrigin, connections: total, idleLifetime: idleLifetime)
         limits.streams = streams
         limits.liveConnectionsPerOrigin = live
         limits.lowPriority = lowPriority
+        limits.sharesRoom = sharesRoom
         pool = ConnectionPool(limits: limits, order: order)
     }
 
@@ -123,6 +125,16 @@ struct PoolHarness {
         return takeActions()
     }
 
+    mutating func grant(_ origin: String = "a") -> [String] {
+        pool.granted(origin, actions: &actions)
+        return takeActions()
+    }
+
+    mutating func giveRoom(of origin: String = "a", isOwed: Bool = false) -> [String] {
+        pool.giveRoom(of: origin, isOwed: isOwed, actions: &actions)
+        return takeActions()
+    }
+
     mutating func closeIdle() -> [String] {
         pool.closeIdle(actions: &actions)
         return takeActions()
@@ -135,7 +147,7 @@ struct PoolHarness {
 
     /// Returns the identifier of a connection; one that the pool does not know for a number that was not used.
     func identifier(_ connection: Int) -> ConnectionPool.ConnectionID {
-        identifiers.indices.contains(connection - 1) ? identifiers[connection - 1] : .max
+        identifiers.indices.contains(connection - 1) ? identifiers[connection - 1] : .unknown
     }
 
     private func number(_ connection: ConnectionPool.ConnectionID) -> Int {
@@ -157,6 +169,9 @@ struct PoolHarness {
                 case .close(let connection):
                     texts.append("close \(number(connection))")
                     if confirmsCloses { pool.closed(connection, actions: &actions) }
+                case .ask(let origin): texts.append("ask for \(origin)")
+                case .stopAsking(let origin): texts.append("stop asking for \(origin)")
+                case .giveBack(let origin, let count): texts.append("give \(count) of \(origin) back")
                 }
             }
         }
@@ -178,4 +193,16 @@ struct PoolRandom: RandomNumberGenerator {
     }
 
     mutating func below(_ limit: Int) -> Int { Int(next() >> 16) % limit }
+}
+
+extension ConnectionPool.ConnectionID {
+    /// The identifier of no connection.
+    static let unknown = Self(slot: .max, generation: .max)
+}
+
+extension Sequence<ConnectionPool.ConnectionID> {
+    /// Returns the identifiers in an order that is the same in every run.
+    func sorted() -> [ConnectionPool.ConnectionID] {
+        sorted { ($0.generation, $0.slot) < ($1.generation, $1.slot) }
+    }
 }

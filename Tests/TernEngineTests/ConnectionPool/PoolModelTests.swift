@@ -29,9 +29,9 @@ struct PoolModelTests {
         var pool: ConnectionPool
         let limits: ConnectionPool.Limits
         let keyCount: Int
-        var connections: [UInt64: Connection] = [:]
+        var connections: [ConnectionPool.ConnectionID: Connection] = [:]
         /// The keys of connections whose close is not confirmed.
-        var closing: [UInt64: String] = [:]
+        var closing: [ConnectionPool.ConnectionID: String] = [:]
         var waiting: [UInt64: Exchange] = [:]
         var assigned: Set<UInt64> = []
         /// Keys of which the pool knows whether their connections are multiplexed, and how many exchanges it expects
@@ -40,15 +40,15 @@ struct PoolModelTests {
         var isMultiplexed: Set<String> = []
         var keys: [String: ConnectionPool.KeyID] = [:]
         var mostKeysInUse = 0
-        /// The highest number of a connection, without the count of how often it has been used.
-        var highest: UInt64 = 0
+        /// The number of slots that connections have had.
+        var slotCount: UInt32 = 0
         var forgottenKeys = 0
         var random: PoolRandom
         var now: UInt64 = 0
         var nextExchange: UInt64 = 0
         var actions: [ConnectionPool.Action] = []
         /// The connection that has just been opened.
-        var opening: UInt64?
+        var opening: ConnectionPool.ConnectionID?
         var waits: [String: Bool] = [:]
 
         init(seed: UInt64) {
@@ -76,7 +76,7 @@ struct PoolModelTests {
                     let name = try #require(waiting[exchange]?.key)
                     #expect(pool.key(key) == PoolHarness.key(name))
                     #expect(connections.updateValue(Connection(key: name), forKey: id) == nil)
-                    highest = max(highest, id & 0xFFFF_FFFF)
+                    slotCount = max(slotCount, id.slot + 1)
                 case .close(let id):
                     let closed = try #require(connections[id])
                     connections[id] = nil
@@ -96,6 +96,7 @@ struct PoolModelTests {
                     connection.isReserved = found.isExclusive
                     connection.isUsed = true
                     connections[id] = connection
+                case .ask, .stopAsking, .giveBack: Issue.record("the pool has limits of its own")
                 }
                 // Connections that are being closed count, too.
                 #expect(connections.count + closing.count <= limits.connections)
@@ -162,7 +163,7 @@ struct PoolModelTests {
             if waiting.isEmpty { #expect(claimants.isEmpty) }
         }
 
-        private mutating func any(where isFit: (Connection) -> Bool) -> UInt64? {
+        private mutating func any(where isFit: (Connection) -> Bool) -> ConnectionPool.ConnectionID? {
             let fit = connections.filter { isFit($0.value) }.keys.sorted()
             return fit.isEmpty ? nil : fit[random.below(fit.count)]
         }
@@ -245,8 +246,9 @@ struct PoolModelTests {
 
         /// Reports events of a connection that the pool has forgotten, or closes: nothing happens.
         private mutating func reportClosedConnection() {
-            guard highest > 0 else { return }
-            let id = 1 + random.next() % highest | UInt64(random.below(3)) << 32
+            guard slotCount > 0 else { return }
+            let id = ConnectionPool.ConnectionID(
+                slot: UInt32(random.below(Int(slotCount))), generation: UInt32(random.below(3)))
             guard connections[id] == nil else { return }
             pool.opened(id, capacity: 2, now: now, actions: &actions)
             pool.capacityChanged(id, capacity: 2, now: now, actions: &actions)

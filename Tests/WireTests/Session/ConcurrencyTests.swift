@@ -1,6 +1,7 @@
 #if os(Linux) && !TERN_URLSESSION
 import TernConcurrency
 import Tern
+import TernEngine
 import TernTesting
 import Testing
 
@@ -186,7 +187,8 @@ struct ConcurrencyTests {
                 #expect(LoopbackServer.Pattern(count: 100_000 + number, seed: number).matches(bytes))
             }
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 100)
-            #expect(server.counts.acceptedConnections <= 32)
+            // Loops that share the limit can close connections to make room for each other.
+            if !EventLoops.areSpreadForTests { #expect(server.counts.acceptedConnections <= 32) }
             #expect(await client.session.tasks.count == 0)
         }
     }

@@ -84,74 +84,80 @@ struct SeveralLoopsTests {
         }
     }
 
-    // MARK: A transfer that comes back
+    // MARK: Shared limits
 
-    @Test func aTransferThatComesBackPausedWaits() async {
+    /// Each loop has half of the connections, all of which carry requests. One that becomes idle makes room for a
+    /// request on the other loop.
+    @Test func anIdleConnectionGivesItsRoomToAnotherLoop() async {
         await #expect(processExitsWith: .success) {
             await CheckFailure.report {
-                let spread = try await SpreadSession()
-                defer { spread.stop() }
-                let release = try await spread.blockAfterClose()
-                let task = await spread.start("a", count: 11)
-                task.pause()
-                await spread.comeBack(release)
-                // There is room for one more connection, on which requests go in their order.
-                #expect(try await spread.client.get("fence") == Data("/fence".utf8))
-                #expect(task.state == .suspended && spread.server.requestCount("/a") == 0)
-                task.resume()
-                #expect(try await task.value == Data("/a".utf8))
+                try Session.setEventLoopCount(2)
+                let gates = (1...16).map { _ in LoopbackServer.Gate() }
+                let server = try LoopbackServer { exchange in
+                    if let number = Int(exchange.request.path.dropFirst("/held/".count)) {
+                        try exchange.wait(for: gates[number - 1])
+                    }
+                    try exchange.respond(text: exchange.request.path)
+                }
+                defer { server.stop() }
+                let configuration = Session.Configuration.test { $0.maximumConnectionsPerHost = 16 }
+                let client = Client(baseURL: server.url, session: Session(configuration: configuration))
+                var held: [SessionTask<Data>] = []
+                for number in 1...16 {
+                    held.append(client.task(.get, "held/\(number)"))
+                    try await server.wait { $0.requestsReceived == number }
+                }
+                // At home, because both have as many.
+                let last = client.task(.get, "last")
+                await Loops.pass(0)
+                await Loops.pass(1)
+                #expect(server.counts.acceptedConnections == 16)
+                // The ninth and those after it are on the second loop.
+                gates[10].open()
+                #expect(try await last.value == Data("/last".utf8))
+                #expect(server.counts.acceptedConnections == 17)
+                for gate in gates { gate.open() }
+                for task in held { _ = try await task.value }
+                #expect(await client.session.openConnections.map(\.idleCount) == [16])
+                await client.session.finishTasksAndInvalidate()
+                try await server.wait { $0.openConnections == 0 }
             }
         }
     }
 
-    @Test func aTransferThatComesBackResumedGoesOn() async {
+    @Test func theLimitForAllHostsIsShared() async {
         await #expect(processExitsWith: .success) {
             await CheckFailure.report {
-                let spread = try await SpreadSession()
-                defer { spread.stop() }
-                let release = try await spread.blockAfterClose()
-                let task = await spread.start("a", count: 11)
-                task.pause()
-                task.resume()
-                await spread.comeBack(release)
-                #expect(try await task.value == Data("/a".utf8))
+                try Session.setEventLoopCount(2)
+                let gate = LoopbackServer.Gate()
+                let server = try LoopbackServer { exchange in
+                    if exchange.request.path == "/held" { try exchange.wait(for: gate) }
+                    try exchange.respond(text: exchange.request.path)
+                }
+                let other = try LoopbackServer { try $0.respond(text: "other") }
+                defer {
+                    server.stop()
+                    other.stop()
+                }
+                let session = Session(configuration: .test { $0.maximumConnections = 16 })
+                let client = Client(baseURL: server.url, session: session)
+                let held = (1...16).map { _ in client.task(.get, "held") }
+                try await server.wait { $0.requestsReceived == 16 }
+                let waiting = Client(baseURL: other.url, session: session).task(.get, "")
+                await Loops.pass(0)
+                await Loops.pass(1)
+                #expect(other.counts.acceptedConnections == 0)
+                gate.open()
+                #expect(try await waiting.value == Data("other".utf8))
+                for task in held { _ = try await task.value }
+                let counts = await session.openConnections
+                let open = counts.reduce(0) { $0 + $1.activeCount + $1.idleCount }
+                #expect(counts.count == 2 && open == 16)
             }
         }
     }
 
-    @Test func aTransferThatComesBackCancelledEnds() async {
-        await #expect(processExitsWith: .success) {
-            await CheckFailure.report {
-                let spread = try await SpreadSession()
-                defer { spread.stop() }
-                let release = try await spread.blockAfterClose()
-                let task = await spread.start("a", count: 11)
-                task.cancel()
-                await spread.comeBack(release)
-                #expect(try await task.failure().isCancelled)
-                #expect(try await spread.client.get("fence") == Data("/fence".utf8))
-                #expect(spread.server.requestCount("/a") == 0)
-            }
-        }
-    }
-
-    @Test func aTransferThatComesBackHasItsNewPriority() async {
-        await #expect(processExitsWith: .success) {
-            await CheckFailure.report {
-                let spread = try await SpreadSession()
-                defer { spread.stop() }
-                let release = try await spread.blockAfterClose()
-                let first = await spread.start("a", count: 11)
-                let second = await spread.start("b", priority: .high, count: 12)
-                first.priority = .veryHigh
-                await spread.comeBack(release)
-                for task in [first, second] { _ = try await task.value }
-                #expect(spread.server.requests.map(\.target).suffix(2) == ["/a", "/b"])
-            }
-        }
-    }
-
-    // MARK: A transfer that stays
+    // MARK: A transfer on another loop
 
     @Test func aTransferOnAnotherLoopFollowsItsCommands() async {
         await #expect(processExitsWith: .success) {
@@ -242,29 +248,21 @@ private enum Loops {
 }
 
 /// A session in a process with two loops: eight connections on the home loop carry requests, and one on the other loop
-/// is idle. There is no room for more.
+/// is idle.
 private struct SpreadSession {
     let server: LoopbackServer
     let client: Client
-    /// Let the server end the idle connection, and the second half of a response go.
-    private let mayClose = LoopbackServer.Gate()
-    private let hasClosed = LoopbackServer.Gate()
+    /// Lets the server send the second half of a response.
     let mayFinish = LoopbackServer.Gate()
     let hasFinished = LoopbackServer.Gate()
-    private let transport: WatchedTransport
     private let held: [SessionTask<Data>]
 
     init() async throws {
         try Session.setEventLoopCount(2)
-        let (mayEnd, ended, mayGoOn, finished) = (mayClose, hasClosed, mayFinish, hasFinished)
+        let (mayGoOn, finished) = (mayFinish, hasFinished)
         let server = try LoopbackServer { exchange in
             switch exchange.request.path {
             case "/held", "/silent": try exchange.waitForClientToClose()
-            case "/last":
-                try exchange.respond(text: "last")
-                try exchange.wait(for: mayEnd)
-                exchange.close()
-                ended.open()
             case "/half":
                 try exchange.writeHead(headers: [("Content-Length", "2000")])
                 try exchange.write([UInt8](repeating: 1, count: 1_000))
@@ -274,10 +272,9 @@ private struct SpreadSession {
             default: try exchange.respond(text: exchange.request.path)
             }
         }
-        let configuration = Session.Configuration.test { $0.maximumConnectionsPerHost = 9 }
-        let transport = WatchedTransport(configuration)
-        let client = Client(baseURL: server.url, session: Session(configuration: configuration, transport: transport))
-        (self.server, self.transport, self.client) = (server, transport, client)
+        let configuration = Session.Configuration.test { $0.maximumConnectionsPerHost = 16 }
+        let client = Client(baseURL: server.url, session: Session(configuration: configuration))
+        (self.server, self.client) = (server, client)
         held = (0..<8).map { _ in client.task(.get, "held") }
         try await server.wait { $0.requestsReceived == 8 }
         _ = try await client.get("first")
@@ -286,37 +283,6 @@ private struct SpreadSession {
     func stop() {
         for task in held { task.cancel() }
         server.stop()
-    }
-
-    /// Stops the other loop, and lets the server end the idle connection there, which the pool still believes to be
-    /// open.
-    func blockAfterClose() async throws -> DispatchSemaphore {
-        _ = try await client.get("last")
-        let release = await Loops.block(1)
-        mayClose.open()
-        try await hasClosed.wait()
-        return release
-    }
-
-    /// Starts a task, and returns when its attempt, the one of this number, has moved to the other loop or waits.
-    func start(
-        _ path: String, priority: Request.Priority = .normal, count: Int
-    ) async -> SessionTask<Data> {
-        let task = client.task(.get, path, startsImmediately: false)
-        task.priority = priority
-        task.resume()
-        // The attempts of `init()` and `blockAfterClose()` come first.
-        await transport.waitForStarts(count)
-        await Loops.pass(0)
-        return task
-    }
-
-    /// Lets the other loop go on, and returns when it has given back what it could not send.
-    func comeBack(_ release: DispatchSemaphore) async {
-        await Loops.pass(0)
-        release.signal()
-        await Loops.pass(1)
-        await Loops.pass(0)
     }
 }
 #endif

@@ -79,7 +79,7 @@ extension EngineTransfer {
                 .connectTimedOut, "no connection to \(host) within \(Self.text(transfer.request.timeouts.connect))")
         case .queue:
             let limit = transfer.request.timeouts.queue ?? .seconds(30)
-            let count = exchange.flatMap { lane.pool?.connectionsInUse(for: $0).count } ?? 0
+            let count = exchange.flatMap { table.pool.connectionsInUse(for: $0).count } ?? 0
             let use = count == 0 ? "the session's connections are in use" : "\(count) are in use"
             return TransferFailure(
                 .queueTimedOut, "no connection to \(host) was free for \(limit); \(use); nothing was sent")

@@ -8,7 +8,7 @@ extension EngineTransfer: ExchangeHandler {
     func didStartConnecting() {
         clock.connecting(now)
         setIsQueued(false)
-        onLane { $0.watch(clock) }
+        inTable { $0.watch(clock) }
     }
 
     func didStopConnecting() { didStartWaiting() }
@@ -16,7 +16,7 @@ extension EngineTransfer: ExchangeHandler {
     func didStartWaiting() {
         clock.queued(now)
         setIsQueued(true)
-        onLane { $0.watch(clock) }
+        inTable { $0.watch(clock) }
     }
 
     func didConnect(_ connection: ConnectionInfo) {
@@ -25,7 +25,7 @@ extension EngineTransfer: ExchangeHandler {
         if connection.version == .http2 { waitForContinue() }
         if usesExtendedConnect { applyPause() }
         clock.connected(now)
-        onLane { $0.watch(clock) }
+        inTable { $0.watch(clock) }
     }
 
     func didSend(_ count: Int) {
@@ -49,7 +49,7 @@ extension EngineTransfer: ExchangeHandler {
         let interim = ResponseHead(
             status: received.status, version: HTTPVersion(received.version), target: transfer.request.target,
             rawHead: received.bytes, maySetCookies: false)
-        unsafe lane.context.wake(transfer.receive(interim: interim))
+        unsafe table.context.wake(transfer.receive(interim: interim))
     }
 
     func didReceive(_ received: ReceivedHead) {
@@ -82,7 +82,7 @@ extension EngineTransfer: ExchangeHandler {
             exchange?.becomesLive()
         }
         if isStreamed || transfer.request.announcesHead {
-            unsafe lane.context.wake(transfer.receive(head, isCompressed: isCompressed))
+            unsafe table.context.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()
         }
         // The last use, so that it is moved. Nothing above can end the exchange: over HTTP/2, the body that may now be
@@ -169,7 +169,7 @@ extension EngineTransfer: ExchangeHandler {
 
     private func read(_ pipe: UploadPipe, into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         let (read, producer) = unsafe pipe.read(into: buffer)
-        unsafe lane.context.wake(producer)
+        unsafe table.context.wake(producer)
         switch read {
         case .bytes(let count):
             return took(count)
@@ -223,7 +223,7 @@ extension EngineTransfer: ExchangeHandler {
         // The connection carries another protocol from here on.
         if upgraded != nil { return }
         isSubmitted = false
-        lane.end(self, failure(for: error, isDeadConnection: isDeadConnection))
+        table.end(self, failure(for: error, isDeadConnection: isDeadConnection))
     }
 }
 
@@ -235,7 +235,7 @@ extension EngineTransfer {
         guard let exchange, exchange.body != .none, exchange.fields.summary.contains(.expectsContinue) else { return }
         let wait = ContinueWait()
         continueWait = wait
-        wait.begin(for: exchange.continueWait, lane.context) { [unowned self] in applyPause() }
+        wait.begin(for: exchange.continueWait, table.context) { [unowned self] in applyPause() }
         applyPause()
     }
 }

@@ -19,7 +19,7 @@ extension EngineTransfer: UpgradedConnectionHandler {
         isStreamSwitched = true
         isStreamed = true
         clock.upgraded()
-        unsafe lane.context.wake(transfer.receive(head, isCompressed: false))
+        unsafe table.context.wake(transfer.receive(head, isCompressed: false))
         markChanged()
         applyPause()
     }
@@ -27,17 +27,17 @@ extension EngineTransfer: UpgradedConnectionHandler {
     /// Sends the bytes of the pipe, until it is empty or the socket takes no more.
     func sendPipe() {
         guard let upgraded, !isPaused, case .pipe(let pipe, _) = transfer.request.source else { return }
-        let buffer = unsafe lane.context.sendBuffer
+        let buffer = unsafe table.context.sendBuffer
         while upgraded.isTakingBytes {
             let (piece, waiting) = unsafe pipe.takeLarge()
             if let piece {
-                unsafe lane.context.wake(waiting)
+                unsafe table.context.wake(waiting)
                 didProduce(piece.count)
                 unsafe piece.withUnsafeBytes { _ = unsafe upgraded.write(bytes: $0) }
                 continue
             }
             let (read, producer) = unsafe pipe.read(into: buffer, leavesLarge: true)
-            unsafe lane.context.wake(producer)
+            unsafe table.context.wake(producer)
             switch read {
             case .bytes(let count):
                 didProduce(count)
@@ -46,7 +46,7 @@ extension EngineTransfer: UpgradedConnectionHandler {
                 isStarved = true
                 return
             case .end: return upgraded.finishWriting()
-            case .failed(let failure): return lane.end(self, failure)
+            case .failed(let failure): return table.end(self, failure)
             }
         }
     }
@@ -60,7 +60,7 @@ extension EngineTransfer: UpgradedConnectionHandler {
     func didReceive(_ bytes: UnsafeRawBufferPointer) {
         didReceiveBytes(bytes.count)
         if unsafe didReceive(body: bytes) { return }
-        lane.end(self, failure)
+        table.end(self, failure)
     }
 
     func receiveBuffer() -> UnsafeMutableRawBufferPointer? { unsafe body.roomToGather() }
@@ -76,13 +76,13 @@ extension EngineTransfer: UpgradedConnectionHandler {
     /// answer to the last ones of the server, such as a Close frame (RFC 6455 §5.5.1).
     func didEndReceiving() {
         if body.waitingCount > 0 { deliverChunk() }
-        unsafe lane.context.wake(transfer.endBody())
+        unsafe table.context.wake(transfer.endBody())
     }
 
     func didClose(_ error: EngineError?) {
         // Closed already.
         upgraded = nil
-        lane.end(self, failure(for: error, isDeadConnection: false))
+        table.end(self, failure(for: error, isDeadConnection: false))
     }
 }
 #endif

@@ -11,8 +11,8 @@ final class EngineTransfer {
     private static let publicationInterval: UInt64 = 10_000_000
 
     let transfer: Transfer
-    /// The lane of the loop on which the transfer is, and the index in its table; −1 outside of one.
-    var lane: TransferLane
+    /// The table of the loop, and the index in it; −1 before and after.
+    let table: TransferTable
     var tableIndex = -1
     var clock: TransferClock {
         @inline(__always) _read { yield confined.value.clock }
@@ -92,9 +92,9 @@ final class EngineTransfer {
     }
 
     @inline(__always)
-    init(_ transfer: Transfer, lane: TransferLane) {
+    init(_ transfer: Transfer, table: TransferTable) {
         self.transfer = transfer
-        self.lane = lane
+        self.table = table
         isStreamed = transfer.request.delivery == .streamed
         isUpgrade = transfer.request.upgrade != nil
         bodyLength =
@@ -110,19 +110,18 @@ final class EngineTransfer {
         confined = Confined(
             (
                 CollectedBody(chunkLimit: min(CollectedBody.chunkSize, chunk)),
-                TransferClock(transfer.request.timeouts, now: lane.now)
+                TransferClock(transfer.request.timeouts, now: table.now)
             ))
     }
 
-    /// Calls a function with the lane without retaining it: `self.lane` holds it meanwhile. The function must not move
-    /// the transfer to another lane.
+    /// Calls a function with the table without retaining it: `self.table` holds it meanwhile.
     @inline(__always)
-    func onLane<Result>(_ body: (TransferLane) -> Result) -> Result {
-        unsafe Unmanaged.passUnretained(lane)._withUnsafeGuaranteedRef(body)
+    func inTable<Result>(_ body: (TransferTable) -> Result) -> Result {
+        unsafe Unmanaged.passUnretained(table)._withUnsafeGuaranteedRef(body)
     }
 
     /// The time of the loop's turn, in nanoseconds.
-    var now: UInt64 { onLane { $0.now } }
+    var now: UInt64 { inTable { $0.now } }
 
     /// Whether extended CONNECT on a stream asks for another protocol (RFC 8441).
     var usesExtendedConnect: Bool { isUpgrade && exchange?.usesExtendedConnect == true }
@@ -150,13 +149,12 @@ final class EngineTransfer {
         self.exchange = exchange
     }
 
-    /// Submits the exchange to the pool of the lane, which can move the transfer to another loop at once. The caller
-    /// does not touch it afterwards.
-    func submit(to pool: ExchangePool?) {
-        guard let exchange, let pool else { return }
+    /// Submits the exchange to the pool, which can end it at once.
+    func submit() {
+        guard let exchange else { return }
         isSubmitted = true
         startedAt = now
-        pool.submit(exchange)
+        table.pool.submit(exchange)
     }
 
     /// Takes the exchange out of the pool. Ends it if it is on the wire.
@@ -171,13 +169,13 @@ final class EngineTransfer {
         }
         if phase == .idle { exchange.avoidConnection() }
         if exchange.cancelOnConnection() { return }
-        if phase == .connect { lane.pool?.giveUpConnecting(exchange) } else { lane.pool?.cancel(exchange) }
+        if phase == .connect { table.pool.giveUpConnecting(exchange) } else { table.pool.cancel(exchange) }
     }
 
     /// The transfer asks for a connection later.
     func delayStart(by delay: Duration) {
         clock.delayStart(by: delay, now)
-        onLane { $0.watch(clock) }
+        inTable { $0.watch(clock) }
     }
 
     /// Returns whether the time has come to ask for a connection. True once.
@@ -188,7 +186,7 @@ final class EngineTransfer {
         exchange.priority = priority.rawValue
         exchange.urgency = priority.urgency
         guard isSubmitted, upgraded == nil, !exchange.prioritizeOnConnection() else { return }
-        lane.pool?.prioritize(exchange)
+        table.pool.prioritize(exchange)
     }
 
     /// Records whether the exchange waits for a connection, and tells the one who shows that.
@@ -201,8 +199,8 @@ final class EngineTransfer {
     /// Returns whether a transfer that has reached a time limit goes on: it waits for a connection, has no limit for
     /// that, and requests that end some time hold connections.
     func mayWaitOn(after phase: Timeouts.Phase) -> Bool {
-        guard phase == .queue, clock.isQueueLimitImplied, let exchange, let pool = lane.pool,
-            !pool.connectionsInUse(for: exchange).areAllLive
+        guard phase == .queue, clock.isQueueLimitImplied, let exchange,
+            !table.pool.connectionsInUse(for: exchange).areAllLive
         else { return false }
         clock.queued(now)
         return true
@@ -225,9 +223,8 @@ final class EngineTransfer {
             clock.withdrawn()
             setIsQueued(false)
         }
-        onLane { $0.watch(clock) }
-        // The last step, because the transfer can be on another loop afterwards.
-        if !paused, !isSubmitted, clock.startsAt == nil { submit(to: lane.pool) }
+        inTable { $0.watch(clock) }
+        if !paused, !isSubmitted, clock.startsAt == nil { submit() }
     }
 
     func readerTookAll() {
@@ -259,7 +256,7 @@ final class EngineTransfer {
     /// Stops the clock of the idle limit while this side holds the transfer up.
     func settleClock() {
         clock.heldUp(isHeldUp || isStarved && !isRefused, now)
-        onLane { $0.watch(clock) }
+        inTable { $0.watch(clock) }
     }
 
     func applyPause() {
@@ -278,7 +275,7 @@ final class EngineTransfer {
     func markChanged() {
         guard !isMarked else { return }
         isMarked = true
-        onLane { $0.flushLater(self) }
+        inTable { $0.flushLater(self) }
     }
 
     /// Sends the bytes of an upgraded connection, and hands on those that the turn has received. Small pieces wait
@@ -306,7 +303,7 @@ final class EngineTransfer {
 
     func deliverChunk() {
         let (wake, isFull) = unsafe transfer.receive(body.take())
-        onLane { unsafe $0.context.wake(wake) }
+        inTable { unsafe $0.context.wake(wake) }
         if isFull { holdUp() }
     }
 
@@ -326,7 +323,7 @@ final class EngineTransfer {
             sent: produced, of: bodyLength, received: received, of: expected)
         guard isWatched, !isUnpublished else { return }
         isUnpublished = true
-        onLane { $0.publishLater(self) }
+        inTable { $0.publishLater(self) }
     }
 
     /// Publishes the progress. Called when `nextPublication` has come.
@@ -351,7 +348,7 @@ final class EngineTransfer {
         guard let pipe, pipe.holdSocket(socket) else { return false }
         if body.waitingCount > 0 { deliverChunk() }
         loan = .lent
-        unsafe lane.context.wake(transfer.lendSocket(missing: missing))
+        unsafe table.context.wake(transfer.lendSocket(missing: missing))
         holdUp()
         return true
     }
@@ -378,7 +375,7 @@ final class EngineTransfer {
         continueWait?.cancel()
         storeProgress()
         if isUnpublished {
-            lane.forgetPublication(of: self)
+            table.forgetPublication(of: self)
             // The task may continue. After a whole response, the session publishes the numbers, most often with the end
             // of the task, which then takes one wake.
             if isStreamed || failure != nil { publishProgress() }
@@ -390,7 +387,7 @@ final class EngineTransfer {
         let outcome = TransferOutcome(
             head: head.take(), body: body.take(), failure: failure, metrics: metrics(version),
             trailers: trailers.take() ?? [:])
-        onLane { unsafe $0.context.wake(transfer.complete(outcome)) }
+        inTable { unsafe $0.context.wake(transfer.complete(outcome)) }
     }
 
     /// - Parameter version: That of the response; nil without one.

@@ -7,6 +7,8 @@ import TernEngine
 final class EngineTransport: Transport {
     private let loop: EventLoop
     private let client: UInt64
+    /// The loops that carry the transfers; nil if the home loop carries all.
+    private let loops: SessionLoops?
     private let settings: ConnectionSettings
     /// The reason why no request of the session can be sent.
     private let problem: TransferFailure?
@@ -19,23 +21,25 @@ final class EngineTransport: Transport {
         self.settings = settings
         problem = configuration.problem
         acceptsAll = problem == nil && settings.trust == nil
-        let loops = EventLoops.nextInTurn()
-        loop = loops[0]
-        client = loop.open { context, client in
-            HomeLane(settings, context: context, client: client, others: Array(loops.dropFirst()))
-        }
+        let all = EventLoops.nextInTurn()
+        loop = all[0]
+        loops = SessionLoops(all, settings)
+        client = loops == nil
+            ? loop.open { LoopSession(settings, context: $0, client: $1, sharing: nil) } : 0
         // Set up before the first request if possible. Otherwise, a request tries again.
         _ = loop.problem()
     }
 
-    deinit { loop.close(client) }
+    deinit {
+        if let loops { loops.close() } else { loop.close(client) }
+    }
 
     var executor: any MessageExecutor { loop }
 
     var taskExecutor: any TaskExecutor { loop.taskExecutor }
 
-    /// The attempt and its owner arrive in one message.
-    var announcesOwners: Bool { true }
+    /// The attempt and its owner arrive in one message, if all arrive on the home loop.
+    var announcesOwners: Bool { loops == nil }
 
     /// The session decompresses, at the reader's speed: a small compressed body can become very large.
     var leavesStreamsCompressed: Bool { true }
@@ -74,21 +78,44 @@ final class EngineTransport: Transport {
     }
 
     func start(_ transfer: Transfer) {
-        loop.post(to: client, operation: HomeLane.Operation.start.number, object: transfer)
+        let operation = LoopSession.Operation.start.number
+        if let loops { return loops.start(transfer, operation: operation) }
+        loop.post(to: client, operation: operation, object: transfer)
     }
 
     func control(_ transfer: Transfer, _ command: TransferCommand) {
-        loop.post(to: client, operation: HomeLane.Operation.control(command).number, object: transfer)
+        let operation = LoopSession.Operation.control(command).number
+        if let loops { return loops.control(transfer, operation: operation) }
+        loop.post(to: client, operation: operation, object: transfer)
     }
 
     func openConnections() async -> [Session.OpenConnections] {
+        guard let loops else { return await openConnections { post(.count($0)) } }
+        var counts: [String: Session.OpenConnections] = [:]
+        for number in loops.open {
+            for count in await openConnections(asking: { loops.post(.count($0), to: number) }) {
+                let known = counts[count.origin]
+                counts[count.origin] = Session.OpenConnections(
+                    origin: count.origin, activeCount: count.activeCount + (known?.activeCount ?? 0),
+                    idleCount: count.idleCount + (known?.idleCount ?? 0))
+            }
+        }
+        return counts.values.sorted { $0.origin < $1.origin }
+    }
+
+    private func openConnections(
+        asking ask: (Waiter<[Session.OpenConnections]>) -> Void
+    ) async -> [Session.OpenConnections] {
         let answer = Waiter<[Session.OpenConnections]>()
-        post(.count(answer))
+        ask(answer)
         // A cancelled task gets the answer, too: the loop gives it at once.
         return await answer.wait(onCancel: {})
     }
 
-    func drain() { post(.drain) }
+    func drain() {
+        guard let loops else { return post(.drain) }
+        for number in loops.open { loops.post(.drain, to: number) }
+    }
 
     private func post(_ content: PoolOrder.Content) {
         // A loop that is not set up has no connections, and keeps its messages. The order ends here then.

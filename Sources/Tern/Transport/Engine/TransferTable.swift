@@ -2,20 +2,14 @@
 import TernConcurrency
 import TernEngine
 
-/// A `HomeLane` or an `AwayLane`. Confined to the thread of the lane's loop.
-protocol TransferLaneOwner: AnyObject {
-    /// Called after a transfer has ended and left the lane.
-    func transferEnded(_ transfer: EngineTransfer)
-}
-
-/// The part that all lanes of a session have: the transfers on one loop, their time limits, and the work that they
-/// leave for later. Confined to the loop's thread.
-final class TransferLane {
+/// The transfers of a session on one loop, their time limits, and the work that they leave for later. Confined to the
+/// loop's thread.
+final class TransferTable {
     let context: LoopContext
-    /// The pool in which exchanges wait; nil in an `AwayLane`, where all have connections.
-    let pool: ExchangePool?
+    /// The pool in which exchanges wait.
+    let pool: ExchangePool
     /// Set once, before the first transfer.
-    private unowned var owner: (any TransferLaneOwner)?
+    private unowned var owner: LoopSession?
     /// The transfers under way, each at its `tableIndex`, and the indices that are free.
     private let transfers = Confined<[EngineTransfer?]>([])
     private let freeIndices = Confined<[Int]>([])
@@ -31,14 +25,14 @@ final class TransferLane {
     /// Transfers whose progress is watched and has changed.
     private var unpublished: [EngineTransfer] = []
 
-    init(context: LoopContext, pool: ExchangePool?) {
+    init(context: LoopContext, pool: ExchangePool) {
         self.context = context
         self.pool = pool
         limitTimer.setHandler(self)
         publicationTimer.setHandler(self)
     }
 
-    func setOwner(_ owner: any TransferLaneOwner) { self.owner = owner }
+    func setOwner(_ owner: LoopSession) { self.owner = owner }
 
     var now: UInt64 { context.now }
 
@@ -52,7 +46,6 @@ final class TransferLane {
     /// Takes a transfer in.
     func keep(_ transfer: EngineTransfer) {
         context.awaitResponses(1)
-        if transfer.lane !== self { transfer.lane = self }
         count += 1
         if let index = freeIndices.value.popLast() {
             transfers.value[index] = transfer
@@ -65,8 +58,8 @@ final class TransferLane {
         watch(transfer.clock)
     }
 
-    /// Lets a transfer go that has ended, or that moves to another loop.
-    func remove(_ transfer: EngineTransfer) {
+    /// Lets a transfer go that has ended.
+    private func remove(_ transfer: EngineTransfer) {
         context.awaitResponses(-1)
         count -= 1
         transfers.value[transfer.tableIndex] = nil
@@ -135,8 +128,8 @@ final class TransferLane {
                 end(transfer, transfer.timeout(phase), after: phase)
                 continue
             }
-            if transfer.takeStart() { transfer.submit(to: pool) }
-            // It can be on another loop by now, or have ended.
+            if transfer.takeStart() { transfer.submit() }
+            // It can have ended by now.
             if transfers.value[index] === transfer {
                 next = min(next, transfer.clock.nextDeadline)
             }
@@ -158,7 +151,7 @@ final class TransferLane {
     }
 }
 
-extension TransferLane: TimerHandler, TurnEndHandler {
+extension TransferTable: TimerHandler, TurnEndHandler {
     func timerFired(_ timer: LoopTimer) {
         if timer === limitTimer { checkLimits() } else { publishProgress() }
     }

@@ -1,0 +1,126 @@
+#if os(Linux)
+import Synchronization
+import TernConcurrency
+import TernEngine
+
+/// The loops of a session that uses several, and its clients there. Used on any thread.
+final class SessionLoops: Sendable {
+    /// The number of connections to one origin, and to all, that a session must allow for each of its loops. With
+    /// fewer, loops would wait for each other's connections more often than they help, and one of eight could not be
+    /// left to urgent requests.
+    private static let connectionsPerLoop = 8
+
+    /// The clients that are open, by loop.
+    private final class Clients: Sendable {
+        let loops: [EventLoop]
+        private let numbers: Lock<[UInt64?]>
+
+        init(_ loops: [EventLoop]) {
+            self.loops = loops
+            numbers = Lock(Array(repeating: nil, count: loops.count))
+        }
+
+        /// Returns the client on a loop, which is opened if it is the first use.
+        func number(on loop: Int, open: (EventLoop) -> UInt64) -> UInt64 {
+            numbers.withLock { numbers in
+                if let number = numbers[loop] { return number }
+                let number = open(loops[loop])
+                numbers[loop] = number
+                return number
+            }
+        }
+
+        func post(_ operation: UInt64, _ object: any AnyObject & Sendable, to loop: Int) {
+            guard let number = numbers.withLock({ $0[loop] }) else { return }
+            loops[loop].post(to: number, operation: operation, object: object)
+        }
+
+        /// The loops on which there is a client.
+        var open: [Int] { numbers.withLock { numbers in numbers.indices.filter { numbers[$0] != nil } } }
+
+        func close() {
+            for loop in open { numbers.withLock { $0[loop] }.map { loops[loop].close($0) } }
+        }
+    }
+
+    private let clients: Clients
+    private let places: Lock<OriginPlaces>
+    private let room: SharedRoom
+    private let settings: ConnectionSettings
+
+    /// Returns nil for a session that uses one loop, because there is no other, or because it allows few connections.
+    init?(_ loops: [EventLoop], _ settings: ConnectionSettings) {
+        let count = min(
+            loops.count, settings.maximumConnectionsPerHost / Self.connectionsPerLoop,
+            settings.maximumConnections / Self.connectionsPerLoop)
+        guard count > 1 else { return nil }
+        self.settings = settings
+        let clients = Clients(Array(loops.prefix(count)))
+        self.clients = clients
+        let isTest = EventLoops.areSpreadForTests
+        places = Lock(
+            OriginPlaces(
+                loops: count, transfersAtHome: isTest ? 1 : OriginPlaces.transfersAtHome, spreadsHomes: isTest))
+        room = SharedRoom(
+            loops: count, connectionsPerOrigin: settings.maximumConnectionsPerHost,
+            connections: settings.maximumConnections
+        ) { message, loop in
+            clients.post(0, PoolOrder(.share(message)), to: loop)
+        }
+    }
+
+    /// Closes the clients, which end with their last transfers.
+    func close() { clients.close() }
+
+    /// The loops on which the session has been.
+    var open: [Int] { clients.open }
+
+    /// Chooses the loop of a transfer, and starts it there.
+    func start(_ transfer: Transfer, operation: UInt64) {
+        let place = place(for: transfer)
+        transfer.place.store(place.origin << Self.loopBits | place.loop, ordering: .relaxed)
+        _ = clients.number(on: place.loop) { loop in
+            loop.open { [settings, room] context, client in
+                LoopSession(
+                    settings, context: context, client: client,
+                    sharing: LoopSharing(loops: self, room: room.part(of: place.loop)))
+            }
+        }
+        clients.post(operation, transfer, to: place.loop)
+    }
+
+    func control(_ transfer: Transfer, operation: UInt64) {
+        clients.post(operation, transfer, to: Self.place(of: transfer).loop)
+    }
+
+    func post(_ content: PoolOrder.Content, to loop: Int) { clients.post(0, PoolOrder(content), to: loop) }
+
+    private static let loopBits = 8
+
+    private static func place(of transfer: Transfer) -> OriginPlaces.Place {
+        let number = transfer.place.load(ordering: .relaxed)
+        return OriginPlaces.Place(loop: number & (1 << loopBits - 1), origin: number >> loopBits)
+    }
+
+    private func place(for transfer: Transfer) -> OriginPlaces.Place {
+        let target = transfer.request.target
+        var binding = OriginPlaces.Binding.none
+        if transfer.request.isLive { binding = .origin }
+        if transfer.request.upgrade != nil || transfer.request.unixSocketPath != nil { binding = .session }
+        let mayShare = target.isSecure ? settings.allowsHTTP2 : settings.usesHTTP2WithoutTLS
+        return places.withLock { places in
+            places.place(target.origin, mayShare: mayShare, binding: binding) { clients.loops[$0].problem() == nil }
+        }
+    }
+
+    func ended(_ transfer: Transfer) { places.withLock { $0.ended(Self.place(of: transfer)) } }
+
+    func learn(_ streams: Int, of origin: String) { places.withLock { $0.learn(streams, of: origin) } }
+}
+
+/// The parts that a session's objects on several loops share.
+struct LoopSharing: Sendable {
+    let loops: SessionLoops
+    let room: SharedRoom.Part
+}
+#endif
