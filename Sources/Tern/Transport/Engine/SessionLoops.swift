@@ -93,7 +93,12 @@ final class SessionLoops: Sendable {
         clients.post(operation, transfer, to: Self.place(of: transfer).loop)
     }
 
-    func post(_ content: PoolOrder.Content, to loop: Int) { clients.post(0, PoolOrder(content), to: loop) }
+    /// Sends an order to the pool on a loop. A loop that is not set up has no connections, and keeps its messages: the
+    /// order ends here then.
+    func post(_ content: PoolOrder.Content, to loop: Int) {
+        let order = PoolOrder(content)
+        if clients.loops[loop].isRunning { clients.post(0, order, to: loop) }
+    }
 
     private static let loopBits = 8
 
