@@ -1,4 +1,3 @@
-import Synchronization
 import Tern
 import TernConcurrency
 
@@ -9,7 +8,7 @@ import Foundation
 #endif
 
 /// Receives one body: its bytes are written, then hashed, then counted. The system moves them from the socket to the
-/// file, unless they are hashed.
+/// file, unless they are hashed or belong to a segment.
 struct BodyCopy: Sendable {
     /// The reason why a body ended early.
     enum Failure: Error {
@@ -30,26 +29,40 @@ struct BodyCopy: Sendable {
     }
 
     let part: DownloadPart
-    let hash: FileHash?
     let throttle: DownloadThrottle
-    /// The end of the time for the download; nil for none.
-    let deadline: TransferDeadline?
-    let meter: ProgressMeter
+    let time: TransferTime
+    let progress: BodyProgress
     /// The position of the first byte in the file.
     let offset: Int64
-    /// The size of the file in bytes; nil if it is not known.
-    let total: Int64?
     /// The position that no byte may reach; nil for none.
     let limit: Int64?
+    /// The hash of the bytes of the file so far; nil if they are not hashed.
+    var hash: FileHash?
+    /// The segment that the bytes belong to; nil for bytes at the end of the part.
+    var segment: (index: Int, plan: SegmentPlan)?
 
-    /// Receives a body to its end. Returns when its last byte is written.
+    /// Receives a body to its end. Returns the number of bytes that were counted when its last byte is written, or the
+    /// reason of an early end.
     ///
     /// - Parameter isolation: The part, where the reader waits and writes, so that a portion costs one wake-up; nil for
     ///   a body that is hashed, which must not hold up the files of others.
-    func run(_ stream: ResponseStream, isolation: isolated (any Actor)?) async throws(Failure) {
+    func run(
+        _ stream: ResponseStream, isolation: isolated (any Actor)?
+    ) async -> (count: Int64, failure: Failure?) {
         var position = offset
-        let limits = throttle.isLimited ? DurableDownload.throttledPipe : DurableDownload.pipe
-        let pipe = hash == nil ? stream.openPipe(limits) : nil
+        do throws(Failure) {
+            try await copy(stream, to: &position, isolation: isolation)
+            return (position - offset, nil)
+        } catch {
+            return (position - offset, error)
+        }
+    }
+
+    private func copy(
+        _ stream: ResponseStream, to position: inout Int64, isolation: isolated (any Actor)?
+    ) async throws(Failure) {
+        let limits = throttle.isLimited ? DownloadRequests.throttledPipe : DownloadRequests.pipe
+        let pipe = hash == nil && segment == nil ? stream.openPipe(limits) : nil
         while let piece = try await nextPiece(of: stream, pipe, isolation: isolation) {
             let start = position
             for chunk in piece.chunks {
@@ -60,17 +73,15 @@ struct BodyCopy: Sendable {
             if let pipe, let missing = piece.missingCount {
                 if let limit, missing > limit - position { throw .tooLong(limit) }
                 // With a throttle, moves as many bytes as a chunk has.
-                let most = throttle.isLimited ? min(missing, Int64(DurableDownload.chunkLimit)) : missing
+                let most = throttle.isLimited ? min(missing, Int64(DownloadRequests.chunkLimit)) : missing
                 let moved = await part.move(upTo: most, through: pipe)
                 if let failure = moved.failure { throw .file(failure) }
                 position += moved.count
                 stream.giveSocketBack(moved)
             }
-            let isWatched = meter.update(
-                sent: 0, of: nil, received: position - offset, of: total.map { $0 - offset })
-            if isWatched { meter.publishSoon() }
+            progress.add(position - start)
             do throws(DownloadThrottle.WaitEnd) {
-                try await throttle.wait(after: Int(position - start), deadline: deadline)
+                try await throttle.wait(after: Int(position - start), within: time)
             } catch {
                 throw Failure(error)
             }
@@ -80,7 +91,11 @@ struct BodyCopy: Sendable {
     private func write(_ chunk: Data, at position: Int64, isolation: isolated (any Actor)?) async throws(Failure) {
         if let limit, Int64(chunk.count) > limit - position { throw .tooLong(limit) }
         do throws(FileFailure) {
-            try await part.write(chunk)
+            if let segment {
+                try await part.write(chunk, at: position, segment: segment.index, of: segment.plan)
+            } else {
+                try await part.write(chunk)
+            }
         } catch {
             throw .file(error)
         }
@@ -95,5 +110,25 @@ struct BodyCopy: Sendable {
         } catch {
             throw .network(error)
         }
+    }
+}
+
+/// The progress of one body, or of those of all segments together.
+final class BodyProgress: Sendable {
+    private let meter: ProgressMeter
+    /// The number of bytes that are to be received; nil if it is not known.
+    private let rest: Int64?
+    private let received = Lock<Int64>(0)
+
+    init(_ meter: ProgressMeter, rest: Int64?) { (self.meter, self.rest) = (meter, rest) }
+
+    /// Counts bytes that were written.
+    func add(_ count: Int64) {
+        let isWatched = received.withLock { received in
+            received += count
+            // Stored under the lock, so that no earlier number replaces a later one.
+            return meter.update(sent: 0, of: nil, received: received, of: rest)
+        }
+        if isWatched { meter.publishSoon() }
     }
 }

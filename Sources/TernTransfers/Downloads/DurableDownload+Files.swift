@@ -7,8 +7,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The part of an earlier download at the start, the bodies of responses, the verification of the file at the end, and
-// the errors.
+// The part of an earlier download at the start, the bodies of responses, and the verification of the file at the end.
 
 extension DurableDownload {
     // MARK: The part of an earlier download
@@ -16,16 +15,16 @@ extension DurableDownload {
     /// Decides where to continue. Returns true if the part is known to be the whole file.
     func adopt(_ found: DownloadPart.Found, of part: DownloadPart) async throws(NetworkError) -> Bool {
         if case .laterVersion? = found.problem, let problem = found.problem {
-            throw error(.otherDownload, "\(part.partialPath): \(problem)")
+            throw attempts.error(.otherDownload, "\(part.partialPath): \(problem)")
         }
         guard let control = found.control else {
             if found.problem != nil || (found.length ?? 0) > 0 { startOverReason = .controlInvalid }
             return false
         }
-        let url = request?.urlString ?? ""
+        let url = try attempts.request.get().urlString
         guard control.urlDigest == ControlFile.digest(of: url) else {
             guard options.replacesOtherDownload else {
-                throw error(
+                throw attempts.error(
                     .otherDownload, "\(part.partialPath) is the part of another URL, \(Target.redact(control.url))")
             }
             startOverReason = .otherURL
@@ -44,26 +43,23 @@ extension DurableDownload {
         rule.origin = control.origin
         rule.counts = control.counts
         if let size = options.expectedSize, let known = control.size, size != known {
-            startOverReason = .fileChanged
-            rule.validators = StrongValidators()
+            leavePart(.fileChanged)
             return false
         }
         if let segments = control.segments, let size = control.size {
             // The table is cut off at the end.
             guard found.length == size, !rule.validators.isEmpty else {
-                return try await adopt(SegmentPlan(size: size, segments: segments), found, of: part)
+                try await adopt(SegmentPlan(size: size, segments: segments), found, of: part)
+                return false
             }
             var whole = control
             whole.segments = nil
             self.control = whole
-            try await fileCall("the part cannot be continued") { [whole] () throws(FileFailure) in
-                try await part.store(whole)
-            }
+            try await attempts.fileCall("the part cannot be continued", try await part.store(whole))
         }
         let length = DownloadPart.reliableLength(found.length ?? 0, of: control)
         guard !rule.validators.isEmpty, found.length != nil, length <= control.size ?? .max else {
-            startOverReason = rule.validators.isEmpty ? .noValidator : .partMissing
-            rule.validators = StrongValidators()
+            leavePart(rule.validators.isEmpty ? .noValidator : .partMissing)
             return false
         }
         // The server confirms a part of full length with its last byte: not every server names the version when it
@@ -79,7 +75,7 @@ extension DurableDownload {
     func isThisDownload(
         _ found: DownloadPart.Found, length: Int64, of part: DownloadPart
     ) async throws(NetworkError) -> Bool {
-        let url = request?.urlString ?? ""
+        let url = try attempts.request.get().urlString
         guard let control = found.control, control.size == nil || control.size == length else { return false }
         // A URL with another signature is accepted only if the caller gives a digest.
         guard control.url == url || options.digest != nil && control.urlDigest == ControlFile.digest(of: url) else {
@@ -93,56 +89,48 @@ extension DurableDownload {
     func isExpected(_ part: DownloadPart, length: Int64, digest: FileDigest?) async throws(NetworkError) -> Bool {
         guard options.expectedSize == nil || options.expectedSize == length else { return false }
         guard let digest else { return true }
-        let hash = try newHash(digest.algorithm)
+        let hash = try attempts.newHash(digest.algorithm)
         try await self.hash(part, at: part.destination, until: length, into: hash)
         guard hash.finalize() == digest else { return false }
-        trace.add(.verified(digest))
+        attempts.record(.verified(digest))
         return true
     }
 
-    /// Continues a part that is written in segments. Returns false, because the table is still to be cut off.
-    func adopt(
+    /// Continues a part that is written in segments.
+    private func adopt(
         _ plan: SegmentPlan, _ found: DownloadPart.Found, of part: DownloadPart
-    ) async throws(NetworkError) -> Bool {
-        let counts = try await fileCall("the part cannot be read") { () throws(FileFailure) -> [Int64]? in
-            found.length == plan.lengthWithTable ? try await part.counts(of: plan) : nil
-        }
+    ) async throws(NetworkError) {
+        let counts = try await attempts.fileCall(
+            "the part cannot be read", found.length == plan.lengthWithTable ? try await part.counts(of: plan) : nil)
         // After a loss of power, the table can count bytes that never reached the disk.
         let isReliable = found.isFromThisBoot || control?.bootID == nil || control?.syncedBytes != nil
         guard let counts, isReliable, !rule.validators.isEmpty else {
-            startOverReason = .partMissing
-            rule.validators = StrongValidators()
-            return false
+            return leavePart(.partMissing)
         }
-        self.counts = counts
-        self.plan = plan
-        trace.add(.continued(at: counts.reduce(0, +)))
-        return false
+        segments = SegmentedDownload(plan, counts: counts, of: part, requests)
+        attempts.record(.continued(at: counts.reduce(0, +)))
     }
 
-    func resume(_ part: DownloadPart, at offset: Int64) async throws(NetworkError) {
-        try await fileCall("the part cannot be continued") { () throws(FileFailure) in try await part.resume(at: offset)
-        }
+    /// Asks for the whole file, so that the part is discarded.
+    private func leavePart(_ reason: StartOverReason) {
+        startOverReason = reason
+        rule.validators = StrongValidators()
+    }
+
+    private func resume(_ part: DownloadPart, at offset: Int64) async throws(NetworkError) {
+        try await attempts.fileCall("the part cannot be continued", try await part.resume(at: offset))
         rule.offset = offset
         highestLength = max(highestLength, offset)
-        showProgress(at: offset, of: rule.size)
+        attempts.meter.startDownload(at: offset, of: rule.size)
     }
 
     // MARK: Verification
 
     /// The digest that the file must have; nil if none is known.
-    var expectedDigest: FileDigest? { options.digest ?? control?.digest?.digest }
+    private var expectedDigest: FileDigest? { options.digest ?? control?.digest?.digest }
 
-    func newHash() throws(NetworkError) -> FileHash? {
-        guard let algorithm = expectedDigest?.algorithm else { return nil }
-        return try newHash(algorithm)
-    }
-
-    private func newHash(_ algorithm: FileDigest.Algorithm) throws(NetworkError) -> FileHash {
-        guard let hash = FileHash(algorithm) else {
-            throw error(.unsupported, "the system's configuration forbids \(algorithm.rawValue)")
-        }
-        return hash
+    private func newHash() throws(NetworkError) -> FileHash? {
+        if let algorithm = expectedDigest?.algorithm { try attempts.newHash(algorithm) } else { nil }
     }
 
     /// Hashes the bytes of the part that this process has not hashed while it wrote them.
@@ -152,19 +140,19 @@ extension DurableDownload {
         if hash.map({ $0.count > length }) ?? true { hash = try newHash() }
         guard let hash, hash.count < length else { return }
         try await self.hash(part, at: part.partialPath, until: length, into: hash)
-        schedule.recordProgress(at: time.elapsed())
+        schedule.recordProgress(at: attempts.time.elapsed())
     }
 
     /// Hashes the rest of a file, which is the part or the destination.
-    func hash(
+    private func hash(
         _ part: DownloadPart, at path: String, until end: Int64, into hash: FileHash
     ) async throws(NetworkError) {
         do {
             try await Self.read(part, at: path, until: end, into: hash)
         } catch let failure as FileFailure {
-            throw fileError(failure, "the file cannot be read", request: try firstRequest.get())
+            throw attempts.fileError(failure, "the file cannot be read")
         } catch {
-            throw cancellation
+            throw attempts.cancellation
         }
     }
 
@@ -186,7 +174,7 @@ extension DurableDownload {
         if let size = options.expectedSize, size != length {
             // The end of the download reports a part that cannot be removed.
             try? await part.discard()
-            throw error(.unexpectedSize, "the file has \(length) bytes, not \(size)")
+            throw attempts.error(.unexpectedSize, "the file has \(length) bytes, not \(size)")
         }
         let expected = expectedDigest
         if let expected, !isVerified || options.digest != nil {
@@ -195,15 +183,14 @@ extension DurableDownload {
             guard found == expected else {
                 try? await part.discard()  // As above.
                 let text = found.map { "\($0)" } ?? "unknown"
-                throw error(.digestMismatch, "the digest of the file is \(text), and not \(expected)")
+                throw attempts.error(.digestMismatch, "the digest of the file is \(text), and not \(expected)")
             }
-            trace.add(.verified(expected))
+            attempts.record(.verified(expected))
         }
-        if Task.isCancelled { throw cancellation }
-        let place = try await fileCall("the file cannot be moved to its destination") { () throws(FileFailure) in
-            try await part.move(
-                Download.Options(existing: options.existing, createsFolders: options.createsFolders))
-        }
+        if Task.isCancelled { throw attempts.cancellation }
+        let move = Download.Options(existing: options.existing, createsFolders: options.createsFolders)
+        let place = try await attempts.fileCall(
+            "the file cannot be moved to its destination", try await part.move(move))
         return try await end(part, at: place, bytes: length, digest: expected)
     }
 
@@ -211,138 +198,57 @@ extension DurableDownload {
     func end(
         _ part: DownloadPart, at path: String, bytes: Int64, digest: FileDigest?
     ) async throws(NetworkError) -> DurableDownloadResult {
-        let result = result(path, bytes: bytes, digest: digest)
-        if let hooks = options.hooks { try await hooks.store(result, of: try firstRequest.get()) }
+        attempts.meter.startDownload(at: bytes, of: bytes)
+        let result = DurableDownloadResult(
+            file: FilePath.url(of: path), bytes: bytes, receivedBytes: attempts.movedBytes, attempts: attempts.count,
+            duration: attempts.time.elapsed(), digest: digest, trace: attempts.trace)
+        if let hooks = options.hooks { try await hooks.store(result, of: try attempts.firstRequest.get()) }
         await part.remove()
         return result
-    }
-
-    func result(_ path: String, bytes: Int64, digest: FileDigest?) -> DurableDownloadResult {
-        meter.startDownload(at: bytes, of: bytes)
-        return DurableDownloadResult(
-            file: FilePath.url(of: path), bytes: bytes, receivedBytes: receivedBytes, attempts: attempts,
-            duration: time.elapsed(), digest: digest, trace: trace.events)
-    }
-
-    // MARK: Errors
-
-    /// The end of the time for the download; nil for none.
-    var deadline: TransferDeadline? { TransferDeadline(time, maximum: options.retry.maximumTime) }
-
-    var deadlinePassed: NetworkError {
-        error(.totalTimedOut, "the time was over while the download waited because of its limit on the rate")
-    }
-
-    var cancellation: NetworkError { error(.cancelled, "the download was cancelled") }
-
-    func error(
-        _ kind: NetworkError.Kind, _ reason: String, head: ResponseHead? = nil, underlying: PartProblem? = nil
-    ) -> NetworkError {
-        guard let request else { return NetworkError(kind, reason: reason) }
-        return NetworkError(TransferFailure(kind, reason, underlying: underlying), request: request, response: head)
-    }
-
-    nonisolated func fileError(_ cause: any Error, _ reason: String, request: Request) -> NetworkError {
-        NetworkError(TransferFailure(.fileSystem, "\(reason): \(cause)", underlying: cause), request: request)
-    }
-
-    func writeError(_ failure: FileFailure) throws(NetworkError) -> NetworkError {
-        fileError(failure, "the download cannot be written", request: try firstRequest.get())
-    }
-
-    func fileCall<Value: Sendable>(
-        _ reason: String, _ call: () async throws(FileFailure) -> Value
-    ) async throws(NetworkError) -> Value {
-        do throws(FileFailure) {
-            return try await call()
-        } catch {
-            throw fileError(error, reason, request: try firstRequest.get())
-        }
-    }
-
-    func sleep(_ duration: Duration) async throws(NetworkError) {
-        do {
-            try await time.sleep(duration)
-        } catch {
-            throw cancellation
-        }
-    }
-
-    /// Returns the error of the download: that of its last attempt, with the number of attempts, the time and the
-    /// bytes.
-    func ending(_ failure: NetworkError, rest: DownloadPart.Rest, _ part: DownloadPart) -> NetworkError {
-        var failure = Task.isCancelled && !failure.isCancelled ? cancellation : failure
-        let elapsed = time.elapsed()
-        if attempts > 1, !failure.isCancelled { failure = failure.ending(attempts: attempts, in: elapsed) }
-        let kept: String
-        switch rest {
-        case .nothing: kept = "nothing is kept"
-        case .part(let length): kept = "\(length) bytes are kept in \(part.partialPath)"
-        case .file: kept = "the file is complete: \(part.destination)"
-        case .notRemoved(let reason): kept = "the part cannot be removed: \(reason)"
-        }
-        guard attempts > 0 else {
-            if case .notRemoved = rest { return failure.adding(kept) }
-            return failure
-        }
-        let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
-        let tried = attempts > 1 ? "" : "1 attempt in \((seconds * 1_000).rounded() / 1_000) seconds, "
-        return failure.adding("\(tried)\(receivedBytes) bytes received, \(kept)")
     }
 }
 
 extension DurableDownload {
     // MARK: The body
 
-    /// Receives a whole file from its first byte.
+    /// Receives a whole file from its first byte, or finds out in which segments it is to be received.
     func receiveWhole(
         _ stream: ResponseStream, _ head: ResponseHead, into part: DownloadPart
     ) async throws(NetworkError) {
         guard head.status != 206 else {
-            stream.task.cancel()
-            throw error(
-                .malformedResponse, "the server sent a part (206), and was asked for the whole file", head: head)
+            throw attempts.error(
+                .malformedResponse, "the server sent a part (206), and was asked for the whole file", response: head)
         }
         let whole = contradicted.map { $0.decision(onWholeFile: head) } ?? .use(length: nil)
-        guard case .use(let knownLength) = whole else {
-            stream.task.cancel()
-            throw await contradiction(part, head)
-        }
+        guard case .use(let knownLength) = whole else { throw await contradiction(part, head) }
         let discarded = await part.length
         if discarded > 0 || startOverReason != nil {
-            trace.add(.startedOver(startOverReason ?? doubt, discarded: discarded))
-        } else if !trace.events.contains(.started) {
-            trace.add(.started)
+            attempts.record(.startedOver(startOverReason ?? doubt, discarded: discarded))
+        } else if !attempts.trace.contains(.started) {
+            attempts.record(.started)
         }
         startOverReason = nil
         doubt = head.contentCodings.isEmpty ? .noValidator : .encoded
         let size = knownLength ?? (head.contentCodings.isEmpty ? head.contentLength : nil)
-        try checkSize(size, stream: stream, head: head)
+        try checkSize(size, head: head)
+        var control = ControlFile(
+            url: try attempts.firstRequest.get().urlString, partialFile: part.names.partial, of: head, size: size)
         let validators = StrongValidators(head)
-        rule = ContinuationRule(offset: 0, validators: validators, size: size, origin: head.target.origin)
-        var control = ControlFile(url: try firstRequest.get().urlString, partialFile: part.names.partial)
-        (control.etag, control.lastModified) = (validators.etag, validators.lastModified)
-        (control.size, control.origin) = (size, head.target.origin)
-        control.digest = FileDigest(of: head.headers, status: head.status).map { ControlFile.StoredDigest($0) }
-        let plan = mayUseSegments && !validators.isEmpty ? size.flatMap { newPlan(size: $0) } : nil
+        rule = ContinuationRule(offset: 0, validators: validators, size: size, origin: control.origin)
+        var plan: SegmentPlan?
+        if mayUseSegments, !validators.isEmpty, let size {
+            plan = SegmentPlan(size: size, count: options.segments, shortest: options.shortestSegment)
+        }
         control.segments = plan?.ranges.count
         self.control = control
-        do throws(NetworkError) {
-            try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
-                try await part.begin(control)
-            }
-            try await checkSpace(for: plan?.lengthWithTable ?? size, part)
-        } catch {
-            stream.task.cancel()
-            throw error
-        }
+        try await attempts.fileCall("the download cannot be written", try await part.begin(control))
+        try await checkSpace(for: plan?.lengthWithTable ?? size, part)
         // The bytes that it covers are gone.
         hash = nil
-        meter.startDownload(at: 0)
+        attempts.meter.startDownload(at: 0)
         if let plan {
             stream.task.cancel()
-            self.plan = plan
-            counts = Array(repeating: 0, count: plan.ranges.count)
+            segments = SegmentedDownload(plan, of: part, requests)
             return
         }
         hash = try newHash()
@@ -361,36 +267,29 @@ extension DurableDownload {
         contradicted = nil
         // The end of the download reports a part that cannot be removed.
         try? await part.discard()
-        return error(.malformedResponse, reason, head: head, underlying: .contradicted)
+        return attempts.error(.malformedResponse, reason, response: head, underlying: PartProblem.contradicted)
     }
 
     /// Receives the rest of a file that is the same, or the next part of it.
     func receiveRest(
         _ stream: ResponseStream, until end: Int64, of total: Int64, into part: DownloadPart
     ) async throws(NetworkError) {
-        try checkSize(total, stream: stream)
-        trace.add(.continued(at: rule.offset))
+        try checkSize(total)
+        attempts.record(.continued(at: rule.offset))
         stage = .body
-        do throws(NetworkError) {
-            if rule.size == nil, var control {
-                rule.size = total
-                control.size = total
-                self.control = control
-                try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
-                    try await part.store(control)
-                }
-            }
-            try await checkSpace(for: total, part)
-        } catch {
-            stream.task.cancel()
-            throw error
+        if rule.size == nil, var control {
+            rule.size = total
+            control.size = total
+            self.control = control
+            try await attempts.fileCall("the download cannot be written", try await part.store(control))
         }
+        try await checkSpace(for: total, part)
         do throws(NetworkError) {
             try await copy(stream, to: part, from: rule.offset, until: end, total: total)
         } catch {
             // Bytes of a body with too many are not kept.
             if error.hasWrongBody { try await resume(part, at: rule.offset) }
-            let isMarked = latestResponse.withLock { $0?.hasMarkedEnd ?? false }
+            let isMarked = requests.latestResponse.withLock { $0?.hasMarkedEnd ?? false }
             guard isMarked, error.kind == .truncatedBody, error.underlying as? PartProblem == .otherLength,
                 await part.length == rule.offset
             else {
@@ -398,73 +297,48 @@ extension DurableDownload {
             }
             // A message that is whole has none of the bytes. It would have none the next time. As above.
             try? await part.discard()
-            throw self.error(.malformedResponse, error.reason, underlying: .empty)
+            throw attempts.error(.malformedResponse, error.reason, underlying: PartProblem.empty)
         }
     }
 
     /// Throws if a size that the server states is no size of a file, or not the expected one.
-    func checkSize(_ size: Int64?, stream: ResponseStream, head: ResponseHead? = nil) throws(NetworkError) {
-        if let size, size > ControlFile.mostBytes {
-            stream.task.cancel()
-            throw error(.malformedResponse, "the server states a size of \(size) bytes", head: head)
+    private func checkSize(_ size: Int64?, head: ResponseHead? = nil) throws(NetworkError) {
+        guard let size else { return }
+        if size > ControlFile.mostBytes {
+            throw attempts.error(
+                .malformedResponse, "the server states a size of \(size) bytes", response: head)
         }
-        guard let size, let expected = options.expectedSize, size != expected else { return }
-        stream.task.cancel()
-        throw error(.unexpectedSize, "the file has \(size) bytes, not \(expected)", head: head)
+        if let expected = options.expectedSize, size != expected {
+            throw attempts.error(.unexpectedSize, "the file has \(size) bytes, not \(expected)", response: head)
+        }
     }
 
-    func checkSpace(for size: Int64?, _ part: DownloadPart) async throws(NetworkError) {
+    private func checkSpace(for size: Int64?, _ part: DownloadPart) async throws(NetworkError) {
         guard options.freeSpaceCheck, let size, let missing = await part.missingSpace(for: size) else { return }
-        let failure = FileFailure("write", part.partialPath, code: DiskCall.noSpace)
-        throw fileError(
-            failure, "the file needs \(missing.needed) more bytes, and the disk has \(missing.free)",
-            request: try firstRequest.get())
+        throw attempts.fileError(
+            FileFailure("write", part.partialPath, code: DiskCall.noSpace),
+            "the file needs \(missing.needed) more bytes, and the disk has \(missing.free)")
     }
 
-    func copy(
+    private func copy(
         _ stream: ResponseStream, to part: DownloadPart, from offset: Int64, until end: Int64? = nil, total: Int64?
     ) async throws(NetworkError) {
-        showProgress(at: offset, of: total)
+        attempts.meter.startDownload(at: offset, of: total)
         let end = end ?? total
-        let limit = end ?? options.expectedSize
         let copy = BodyCopy(
-            part: part, hash: hash, throttle: throttle, deadline: deadline, meter: meter, offset: offset,
-            total: total, limit: limit)
-        let failure: BodyCopy.Failure?
-        do throws(BodyCopy.Failure) {
-            try await copy.run(stream, isolation: hash == nil ? part : nil)
-            failure = nil
-        } catch {
-            failure = error
-        }
+            part: part, throttle: requests.throttle, time: attempts.time,
+            progress: BodyProgress(attempts.meter, rest: total.map { $0 - offset }), offset: offset,
+            limit: end ?? options.expectedSize, hash: hash)
+        let (_, failure) = await copy.run(stream, isolation: hash == nil ? part : nil)
         let length = await part.length
-        receivedBytes += length - offset
-        guard let failure else {
-            guard let end, length < end else { return }
-            throw error(.truncatedBody, "the body ended after \(length) of \(end) bytes", underlying: .otherLength)
-        }
-        if case .network = failure {} else { stream.task.cancel() }
+        attempts.addMoved(length - offset)
         if case .tooLong(let limit) = failure, total == nil {
-            throw error(.unexpectedSize, "the file has more than \(limit) bytes")
+            throw attempts.error(.unexpectedSize, "the file has more than \(limit) bytes")
         }
-        throw try bodyError(failure)
-    }
-
-    /// Returns the error of a body that ended early.
-    func bodyError(_ failure: BodyCopy.Failure) throws(NetworkError) -> NetworkError {
-        switch failure {
-        case .network(let error): error
-        case .file(let failure): try writeError(failure)
-        case .tooLong:
-            error(.malformedResponse, "the body has more bytes than the response says", underlying: .otherLength)
-        case .cancelled: cancellation
-        case .deadline: deadlinePassed
+        if let failure { throw requests.error(failure) }
+        if let end, length < end {
+            throw attempts.error(
+                .truncatedBody, "the body ended after \(length) of \(end) bytes", underlying: PartProblem.otherLength)
         }
     }
-
-    func newPlan(size: Int64) -> SegmentPlan? {
-        SegmentPlan(size: size, count: options.segments, shortest: options.shortestSegment)
-    }
-
-    func showProgress(at offset: Int64, of total: Int64?) { meter.startDownload(at: offset, of: total) }
 }

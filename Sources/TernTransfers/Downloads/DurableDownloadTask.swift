@@ -26,40 +26,40 @@ public struct DurableDownloadTask: Sendable {
     /// - Throws: The error of the last attempt. Its text states the number of attempts, the time, and the bytes that
     ///   are kept. With ``Tern/NetworkError/attempts`` and ``Tern/NetworkError/attemptsDuration``.
     public var value: DurableDownloadResult {
-        get async throws(NetworkError) { try await download.outcome.value() }
+        get async throws(NetworkError) { try await download.attempts.outcome.value() }
     }
 
     /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes
     /// that an earlier download left. A download that starts over begins a new attempt:
     /// ``Tern/Session/Progress/attempt``.
-    public var progress: AsyncStream<Session.Progress> { download.meter.downloadStream }
+    public var progress: AsyncStream<Session.Progress> { download.attempts.meter.downloadStream }
 
     /// The present progress.
-    public var progressNow: Session.Progress { download.meter.download }
+    public var progressNow: Session.Progress { download.attempts.meter.download }
 
     /// The decisions so far, oldest first: where the download continued, and why it started over. The newest 1,000 are
     /// kept.
-    public var trace: [DurableDownloadEvent] { download.trace.events }
+    public var trace: [DurableDownloadEvent] { download.attempts.trace }
 
     /// The head of the newest response to the download, with the media type, the time of the last change and the entity
     /// tag of the file; nil before the first one, and if an earlier process had received the whole file. A download
     /// that continues has that of a part (206), and one in segments that of one of them.
-    public var latestResponse: ResponseHead? { download.latestResponse.withLock { $0 } }
+    public var latestResponse: ResponseHead? { download.requests.latestResponse.withLock { $0 } }
 
     /// The reason for which the download moves no bytes at present; nil while it moves bytes, and after its end.
-    public var waitsFor: TransferWait? { download.currentWait.withLock { $0 } }
+    public var waitsFor: TransferWait? { download.attempts.wait }
 
     /// The limit on the rate, in bytes per second; nil for none. Setting it acts at once, and a value below 1 counts as
     /// 1.
     public var throttle: Int? {
-        get { download.throttle.rate }
-        nonmutating set { download.throttle.rate = newValue.map { max(1, $0) } }
+        get { download.requests.throttle.rate }
+        nonmutating set { download.requests.throttle.rate = newValue.map { max(1, $0) } }
     }
 
     /// Ends the download with an error of kind `.cancelled`. The part stays beside the destination, and the next
     /// download to the same destination continues it. A part that nothing can continue, because the server gave no
     /// validator, is removed.
-    public func cancel() { download.cancel() }
+    public func cancel() { download.attempts.cancel() }
 
     /// Ends the download like ``cancel()``, and removes its part. Returns when that is done. A file that has its name
     /// stays.
@@ -126,6 +126,11 @@ public enum DurableDownloadEvent: Sendable, Hashable {
     case foundWhole
     /// The file has the expected digest.
     case verified(FileDigest)
+}
+
+extension DurableDownloadEvent: DurableEvent {
+    static var isUpload: Bool { false }
+    static var urlReplacement: Self? { .replacedURL }
 }
 
 extension DurableDownloadEvent: CustomStringConvertible {

@@ -70,9 +70,10 @@ extension DurableDownload {
         _ found: DownloadPart.Found, of part: DownloadPart
     ) async throws(NetworkError) -> DownloadPart.Found {
         guard options.foreignPart != .ignored, found.length == nil, found.problem == nil,
-            let file = part.destinationIdentity(), file.length > 0, let request
+            let file = part.destinationIdentity(), file.length > 0
         else { return found }
-        let digest = ControlFile.digest(of: request.urlString)
+        let url = try attempts.firstRequest.get().urlString
+        let digest = ControlFile.digest(of: url)
         if let control = found.control, control.urlDigest != digest { return found }
         guard let head = try await foreignHead() else { return found }
         let rule = ForeignPartRule(
@@ -81,18 +82,13 @@ extension DurableDownload {
             requiresProof: options.foreignPart == .continuedIfUnchanged, expectedSize: options.expectedSize)
         let decision = rule.decision(on: head)
         if case .leave(let reason) = decision {
-            trace.add(.leftForeignPart(reason))
+            attempts.record(.leftForeignPart(reason))
             return found
         }
-        let validators = StrongValidators(head)
-        var control = ControlFile(url: try firstRequest.get().urlString, partialFile: part.names.partial)
-        (control.etag, control.lastModified) = (validators.etag, validators.lastModified)
-        (control.size, control.origin) = (head.contentLength, head.target.origin)
-        control.digest = FileDigest(of: head.headers, status: head.status).map { ControlFile.StoredDigest($0) }
-        let length = try await fileCall("the file at the destination cannot be continued") {
-            [control] () throws(FileFailure) in try await part.takeDestination(control)
-        }
-        trace.add(.tookForeignPart(bytes: length))
+        let control = ControlFile(url: url, partialFile: part.names.partial, of: head, size: head.contentLength)
+        let length = try await attempts.fileCall(
+            "the file at the destination cannot be continued", try await part.takeDestination(control))
+        attempts.record(.tookForeignPart(bytes: length))
         var taken = DownloadPart.Found()
         (taken.control, taken.length, taken.isComplete) = (control, length, decision == .complete)
         return taken
@@ -101,29 +97,20 @@ extension DurableDownload {
     /// Returns the head of the server's file, in as many attempts as it takes; nil if the server does not answer HEAD.
     private func foreignHead() async throws(NetworkError) -> ResponseHead? {
         while true {
-            var request = try attemptRequest(nil)
+            var request = try requests.request(nil)
             request.method = .head
-            attempts += 1
-            let task = session.task(for: request, startsImmediately: true)
-            let result = await withTaskCancellationHandler {
-                await Self.result(of: task)
-            } onCancel: {
-                task.cancel()
-            }
-            switch result {
+            attempts.begin()
+            switch await attempts.session.task(for: request, startsImmediately: true).end {
             case .success(let response): return response.head
             case .failure(let error):
                 // A server can refuse HEAD and allow GET, for example with 403 for a URL that is signed for GET only.
                 if error.kind == .status, let status = error.status, !options.retry.policy.statuses.contains(status) {
-                    trace.add(.leftForeignPart("the server answers HEAD with \(status)"))
+                    attempts.record(.leftForeignPart("the server answers HEAD with \(status)"))
                     return nil
                 }
-                schedule = try await nextSchedule(schedule, after: error, hasNewBytes: false)
+                schedule = try await attempts.next(
+                    schedule, after: RetrySchedule.Failure(error: error, request: try attempts.request.get()))
             }
         }
-    }
-
-    private static func result(of task: SessionTask<Response<Data>>) async -> Result<Response<Data>, NetworkError> {
-        do throws(NetworkError) { return .success(try await task.value) } catch { return .failure(error) }
     }
 }

@@ -123,12 +123,11 @@ extension DownloadPart {
         }
     }
 
-    /// Writes the description of a complete part to the empty control file. A torn one is not valid, and the download
-    /// starts over.
+    /// Writes the description of a complete part to the empty control file.
     private func describe(_ part: Int32) throws(FileFailure) {
-        guard let lock, var control else { return }
+        guard var control else { return }
         control.complete(DiskCall.identity(of: part), length)
-        try system.write(try encoded(control), to: lock)
+        try lock.write(control)
         (self.control, isControlEmpty) = (control, false)
     }
 
@@ -212,7 +211,7 @@ extension DownloadPart {
     func close() {
         // Each byte was written, and a failure to close loses none.
         if let descriptor { try? system.close(descriptor) }
-        if let lock { try? system.close(lock) }
-        (descriptor, lock, unwritten) = (nil, nil, nil)
+        lock.release()
+        (descriptor, unwritten) = (nil, nil)
     }
 }

@@ -59,15 +59,12 @@ actor DownloadPart {
     let synchronizes: Bool
     /// Whether the file is on the disk before it has its name.
     let synchronizesEnd: Bool
-    /// The descriptor of the control file, which holds the lock; nil before and after.
-    var lock: Int32?
+    let lock: ControlLock
     /// The number of bytes written since others had their turn.
     private var bytesOfTurn: Int64 = 0
     var control: ControlFile?
     /// Whether the control file is empty: this download created it, and has not begun.
     var isControlEmpty = false
-    /// Whether this download has created the control file.
-    private var isControlNew = false
     /// Whether this download has begun or continued the part.
     var isAdopted = false
     /// Whether the file has its name.
@@ -99,13 +96,11 @@ actor DownloadPart {
         folder = FilePath.folder(of: destination)
         names = ControlNames(destination: FilePath.name(of: destination))
         files = FileStore(system, executor: Self.executor)
+        lock = ControlLock(FilePath.join(folder, names.control), system)
     }
 
-    // A failed call can leave the descriptors open. The lock would then last as long as the process.
-    deinit {
-        if let descriptor { try? system.close(descriptor) }
-        if let lock { try? system.close(lock) }
-    }
+    // A failed call can leave the descriptor open.
+    deinit { if let descriptor { try? system.close(descriptor) } }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe Self.executor.asUnownedSerialExecutor() }
 
@@ -116,34 +111,16 @@ actor DownloadPart {
     /// - Parameter createsFolder: Whether missing folders are created.
     func acquire(createsFolder: Bool) throws(FileFailure) -> Bool {
         if createsFolder { try system.makeFolders(folder) }
-        var last: FileFailure?
-        // Between two calls, the other download can replace or remove the control file.
-        for _ in 0..<16 {
-            do throws(FileFailure) {
-                lock = try system.open(controlPath, .create)
-                isControlNew = true
-                return true
-            } catch {
-                last = error
-            }
-            if last?.code == DiskCall.busy { return false }
-            guard last?.code == DiskCall.alreadyThere else { break }
-            do throws(FileFailure) {
-                lock = try system.open(controlPath, .update)
-                return true
-            } catch {
-                last = error
-            }
-            if last?.code == DiskCall.busy { return false }
-        }
-        throw last ?? FileFailure("lock", controlPath, code: DiskCall.busy)
+        return try lock.acquire()
     }
 
     /// Returns the URL in the control file of the download that has the lock; nil if it cannot be read.
     func otherURL() -> String? {
         // `try?`: the other download may remove the file at any time.
-        (try? ControlFile(read(controlPath, limit: ControlFile.limit + 1), names: names))?.url
+        (try? ControlFile(read(controlPath, at: 0, until: Int64(ControlFile.limit) + 1), names: names))?.url
     }
+
+    // Nonisolated, because the system is asked by path, and no state of the part.
 
     /// Whether there is a control file.
     nonisolated var hasControl: Bool { DiskCall.identity(of: controlPath) != nil }
@@ -151,6 +128,7 @@ actor DownloadPart {
     /// Whether there is a file that the download would continue or remove.
     nonisolated var hasFiles: Bool { hasControl || DiskCall.identity(of: partialPath) != nil }
 
+    /// Returns the identity of the file at the destination; nil for none.
     nonisolated func destinationIdentity() -> DiskCall.Identity? { DiskCall.identity(of: destination) }
 
     // MARK: Opening
@@ -158,9 +136,9 @@ actor DownloadPart {
     /// Reads the control file and opens the partial file. Called once, with the lock.
     func load() throws(FileFailure) -> Found {
         // The process can have been killed between two versions of the control file.
-        if !isControlNew { try system.remove(FilePath.join(folder, names.nextControl)) }
+        if !lock.isNew { try system.remove(FilePath.join(folder, names.nextControl)) }
         var found = Found()
-        let bytes = isControlNew ? Data() : try readLocked()
+        let bytes = lock.isNew ? Data() : try lock.read()
         isControlEmpty = bytes.isEmpty
         if !bytes.isEmpty {
             do throws(ControlFile.Problem) {
@@ -170,7 +148,7 @@ actor DownloadPart {
             }
         }
         control = found.control
-        if !isControlNew { _ = try removeFinishedPart() }
+        if !lock.isNew { _ = try removeFinishedPart() }
         do throws(FileFailure) {
             let opened = try system.open(partialPath, .update)
             descriptor = opened
@@ -302,7 +280,7 @@ actor DownloadPart {
         // The bytes of segments can reach the disk after the table that counts them.
         if synchronizes || new.segments != nil { new.bootID = DiskCall.bootID }
         if synchronizes { new.syncedBytes = new.syncedBytes ?? 0 }
-        let bytes = try encoded(new)
+        let bytes = try lock.encoded(new)
         let path = FilePath.join(folder, names.nextControl)
         try system.remove(path)
         let next = try system.open(path, .create)
@@ -320,20 +298,11 @@ actor DownloadPart {
             try? system.remove(path)
             throw error
         }
-        if let lock { try? system.close(lock) }  // Nothing was written to it.
-        lock = next
+        lock.move(to: next)
         control = new
         isControlEmpty = false
         isAdopted = true
         if synchronizes { DiskCall.synchronize(folder: folder) }
-    }
-
-    func encoded(_ control: ControlFile) throws(FileFailure) -> Data {
-        do {
-            return try control.encoded()
-        } catch {
-            throw FileFailure("encode", controlPath, code: DiskCall.refused)
-        }
     }
 
     // MARK: Bytes
@@ -416,18 +385,6 @@ actor DownloadPart {
         let count = Int(min(Int64(Self.readSize), end - offset))
         guard count > 0 else { return Data() }
         return try system.read(descriptor, of: path, at: offset, count: count)
-    }
-
-    /// Reads the control file that is locked. Another user may have put another one in its place.
-    private func readLocked() throws(FileFailure) -> Data {
-        guard let lock else { throw FileFailure("read", controlPath, code: DiskCall.notThere) }
-        return try system.read(lock, of: controlPath, at: 0, count: ControlFile.limit + 1)
-    }
-
-    private func read(_ path: String, limit: Int) throws(FileFailure) -> Data {
-        let descriptor = try system.open(path, .read)
-        defer { try? system.close(descriptor) }  // It was only read.
-        return try system.read(descriptor, of: path, at: 0, count: limit)
     }
 
     func named<Value>(_ call: () throws(FileFailure) -> Value) throws(FileFailure) -> Value {

@@ -94,3 +94,11 @@ final class FileHash: Sendable {
         return FileDigest(algorithm, bytes: bytes)
     }
 }
+
+extension DurableAttempts {
+    /// Returns the hash of no bytes. Throws for a function that the system's configuration forbids.
+    func newHash(_ algorithm: FileDigest.Algorithm) throws(NetworkError) -> FileHash {
+        if let hash = FileHash(algorithm) { return hash }
+        throw error(.unsupported, "the system's configuration forbids \(algorithm.rawValue)")
+    }
+}

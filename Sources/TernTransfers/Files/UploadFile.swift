@@ -10,30 +10,26 @@ import Foundation
 /// The file of one upload and its control file. It makes all calls that can wait for a disk, on a thread that all
 /// durable transfers share.
 ///
-/// The lock on the control file decides which process uploads. The control file is written in place: a torn one is not
-/// valid, and the upload starts over.
+/// The control file is written in place.
 actor UploadFile {
     private let path: String
     nonisolated let controlPath: String
     private let system: any FileSystem
     private var descriptor: Int32?
-    /// The descriptor of the control file, which holds the lock; nil before and after.
-    private var lock: Int32?
+    private let lock: ControlLock
     private var opened: DiskCall.Identity?
 
     init(path: String, controlPath: String, system: any FileSystem) {
         self.path = path
         self.controlPath = controlPath
         self.system = system
+        lock = ControlLock(controlPath, system)
     }
 
-    // A failed call can leave the descriptors open. The lock would then last as long as the process.
-    deinit {
-        if let descriptor { try? system.close(descriptor) }
-        if let lock { try? system.close(lock) }
-    }
+    // A failed call can leave the descriptor open.
+    deinit { if let descriptor { try? system.close(descriptor) } }
 
-    /// Whether there is a control file.
+    /// Whether there is a control file. Nonisolated, because the system is asked, and no state of the upload.
     nonisolated var hasControl: Bool { DiskCall.identity(of: controlPath) != nil }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -48,14 +44,12 @@ actor UploadFile {
             throw FileFailure("open", path, code: system.exists(path) ? DiskCall.notAFile : DiskCall.notThere)
         }
         let descriptor = try system.open(path, .read)
-        self.descriptor = descriptor
-        guard let identity = DiskCall.identity(of: descriptor) else {
-            throw FileFailure("open", path, code: DiskCall.inputOutput)
-        }
-        // Another user can have put a link to a private file in its place meanwhile.
-        guard identity.isSameFile(as: named) else {
+        // Another user can have put a device, or a link to a private file, in its place meanwhile.
+        guard let identity = DiskCall.identity(of: descriptor), identity.isSameFile(as: named) else {
+            try? system.close(descriptor)  // It was not read.
             throw FileFailure("open", path, code: DiskCall.stale, reason: "another file took its place meanwhile")
         }
+        self.descriptor = descriptor
         opened = identity
         return identity
     }
@@ -74,39 +68,14 @@ actor UploadFile {
 
     /// Takes the lock and reads the control file. Returns nil if another upload has the lock.
     func acquire() throws(FileFailure) -> Found? {
-        guard try takeLock() else { return nil }
+        guard try lock.acquire() else { return nil }
         do throws(FileFailure) {
-            let bytes = try readControl()
+            let bytes = try lock.read()
             return bytes.isEmpty ? .nothing : UploadControl.read(bytes)
         } catch {
             close(keepsControl: true)
             throw error
         }
-    }
-
-    private func takeLock() throws(FileFailure) -> Bool {
-        var last: FileFailure?
-        // Between two calls, the other upload can remove the control file.
-        for _ in 0..<16 {
-            for mode in [FileMode.update, .create] {
-                do throws(FileFailure) {
-                    lock = try system.open(controlPath, mode)
-                    return true
-                } catch {
-                    last = error
-                }
-                if last?.code == DiskCall.busy { return false }
-                guard mode == .update, last?.code == DiskCall.notThere else { break }
-            }
-            guard last?.code == DiskCall.alreadyThere else { break }
-        }
-        throw last ?? FileFailure("lock", controlPath, code: DiskCall.busy)
-    }
-
-    /// Reads the file that is locked. Another user may have put another one in its place.
-    private func readControl() throws(FileFailure) -> Data {
-        guard let lock else { throw FileFailure("read", controlPath, code: DiskCall.notThere) }
-        return try system.read(lock, of: controlPath, at: 0, count: UploadControl.limit + 1)
     }
 
     // MARK: The file
@@ -137,17 +106,7 @@ actor UploadFile {
     // MARK: The control file
 
     /// Replaces the description of the upload.
-    func store(_ control: UploadControl) throws(FileFailure) {
-        guard let lock else { throw FileFailure("store", controlPath, code: DiskCall.notThere) }
-        let bytes: Data
-        do {
-            bytes = try control.encoded()
-        } catch {
-            throw FileFailure("encode", controlPath, code: DiskCall.refused)
-        }
-        try system.truncate(lock, to: 0)
-        try system.write(bytes, to: lock)
-    }
+    func store(_ control: UploadControl) throws(FileFailure) { try lock.write(control) }
 
     /// Removes the control file, and closes both files.
     func discard() throws(FileFailure) {
@@ -159,14 +118,19 @@ actor UploadFile {
     ///
     /// - Parameter keepsControl: Whether a later upload continues this one.
     func close(keepsControl: Bool) {
-        if let lock {
-            // Removed under the lock, so that it is this upload's own. A file that stays is checked by the next upload.
-            if !keepsControl { try? system.remove(controlPath) }
-            try? system.close(lock)  // A failed close is a closed file, and the lock is gone.
-        }
+        // Removed under the lock, so that it is this upload's own. A file that stays is checked by the next upload.
+        if !keepsControl, lock.isHeld { try? system.remove(controlPath) }
+        lock.release()
         if let descriptor { try? system.close(descriptor) }  // It was only read.
-        (lock, descriptor) = (nil, nil)
+        descriptor = nil
     }
+}
+
+/// The file of an upload, and the facts by which a later process finds its description.
+struct UploadSource: Sendable {
+    let file: UploadFile
+    let identity: DiskCall.Identity
+    let endpointDigest: String
 }
 
 /// A part of a file as the body of a request.

@@ -354,7 +354,7 @@ extension TransferQueue {
 
     private func wait(of id: ItemID, _ record: QueueRecord, _ state: State) -> TransferWait? {
         switch state {
-        case .running: transfers[id]?.wait
+        case .running: transfers[id]?.attempts.wait
         case .waitingForNetwork where schedule.isOffline(id):
             .route(host: record.host, nextTrial: offlineTrials.nextDelay)
         case .waitingForNetwork: .unmeteredNetwork
@@ -364,7 +364,7 @@ extension TransferQueue {
 
     private func progress(of id: ItemID, _ record: QueueRecord, _ state: State) -> Session.Progress {
         if let transfer = transfers[id], state == .running {
-            let progress = transfer.progress
+            let progress = transfer.attempts.progress
             return Session.Progress(
                 completedBytes: progress.completedBytes, totalBytes: progress.totalBytes ?? record.total)
         }

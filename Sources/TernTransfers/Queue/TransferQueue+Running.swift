@@ -1,4 +1,3 @@
-import Synchronization
 import Tern
 import TernConcurrency
 
@@ -8,70 +7,52 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The transfer of an item.
-struct RunningTransfer: Sendable {
-    enum Handle: Sendable {
-        case download(DurableDownloadTask)
-        case upload(DurableUploadTask)
-        /// The item could not be started.
-        case refused(NetworkError)
-    }
-
-    let handle: Handle
-    /// Waits for the end and reports it to the queue. It ends with the transfer.
-    let reporter: Task<Void, Never>
-
-    func cancel() {
-        switch handle {
-        case .download(let task): task.cancel()
-        case .upload(let task): task.cancel()
-        case .refused: break
-        }
-    }
-
-    /// The reason for which the transfer moves no bytes at present; nil for none.
-    var wait: TransferWait? {
-        switch handle {
-        case .download(let task): task.waitsFor
-        case .upload(let task): task.waitsFor
-        case .refused: nil
-        }
-    }
-
-    var progress: Session.Progress {
-        switch handle {
-        case .download(let task): task.progressNow
-        case .upload(let task): task.progressNow
-        case .refused: Session.Progress(isFinished: true)
-        }
-    }
+/// The attempts of a transfer of either kind, as its queue sees them.
+protocol RunningAttempts: Sendable {
+    /// The reason for which no bytes move at present; nil for none.
+    var wait: TransferWait? { get }
+    var progress: Session.Progress { get }
+    /// Whether the transfer has ended because there is no network.
+    var endedOffline: Bool { get }
+    /// The error of the transfer when it has ended; nil after success.
+    var failure: NetworkError? { get async }
+    func cancel()
 }
 
-extension RunningTransfer.Handle {
-    /// Whether the transfer has ended because there is no network.
-    var endedOffline: Bool {
-        switch self {
-        case .download(let task): task.download.endedOffline.load(ordering: .relaxed)
-        case .upload(let task): task.upload.endedOffline.load(ordering: .relaxed)
-        case .refused: false
-        }
-    }
+extension DurableAttempts: RunningAttempts {
+    var progress: Session.Progress { Event.isUpload ? meter.upload : meter.download }
 
-    /// The error of the transfer; nil after success.
     var failure: NetworkError? {
         get async {
             do throws(NetworkError) {
-                switch self {
-                case .download(let task): _ = try await task.value
-                case .upload(let task): _ = try await task.value
-                case .refused(let error): return error
-                }
+                _ = try await outcome.value()
                 return nil
             } catch {
                 return error
             }
         }
     }
+}
+
+/// The actor of a transfer of either kind, which removes what it has left.
+protocol DurableTransfer: Actor {
+    /// Removes the part of a transfer that does not run.
+    func removePart() async throws(NetworkError)
+    /// Removes what a killed process left of a transfer that has finished.
+    func removeRest() async throws
+}
+
+extension DurableDownload: DurableTransfer {}
+
+extension DurableUpload: DurableTransfer {
+    func removeRest() async throws { try await removePart() }
+}
+
+/// The transfer of an item.
+struct RunningTransfer: Sendable {
+    let attempts: any RunningAttempts
+    /// Waits for the end and reports it to the queue. It ends with the transfer.
+    let reporter: Task<Void, Never>
 }
 
 /// The limits on the rates of a queue, which its transfers share.
@@ -128,7 +109,7 @@ extension TransferQueue {
         for action in actions {
             switch action {
             case .start(let id): startTransfer(id)
-            case .stop(let id): transfers[id]?.cancel()
+            case .stop(let id): transfers[id]?.attempts.cancel()
             case .changed(let id, let state): events.append(.changed(id, state))
             case .discard(let id): discards.append(id)
             case .forget: break  // Its row and its record are gone already.
@@ -143,18 +124,22 @@ extension TransferQueue {
 
     private func startTransfer(_ id: ItemID) {
         guard let record = records[id] else { return }
-        let handle = startedTransfer(id, record)
+        let attempts = startedTransfer(id, record)
         let reporter = Task {
-            let failure = await handle.failure
-            transferDidEnd(id, failure, isOffline: handle.endedOffline)
+            let failure = await attempts.failure
+            transferDidEnd(id, failure, isOffline: attempts.endedOffline)
         }
-        transfers[id] = RunningTransfer(handle: handle, reporter: reporter)
+        transfers[id] = RunningTransfer(attempts: attempts, reporter: reporter)
     }
 
     /// Starts a durable transfer. The item can have been changed in the file, so all of it is checked.
-    private func startedTransfer(_ id: ItemID, _ record: QueueRecord) -> RunningTransfer.Handle {
-        func refused(_ reason: String) -> RunningTransfer.Handle {
-            .refused(NetworkError(.invalidRequest, reason: reason))
+    private func startedTransfer(_ id: ItemID, _ record: QueueRecord) -> any RunningAttempts {
+        let file = URL(filePath: record.fullPath(base: base))
+        func refused(_ reason: String) -> any RunningAttempts {
+            let error = NetworkError(.invalidRequest, reason: reason)
+            return DurableDownload.started(
+                .failure(error), session: session, to: file, options: DurableDownloadOptions()
+            ).attempts
         }
         let options: QueueOptions
         do throws(TransferQueueError) {
@@ -165,7 +150,6 @@ extension TransferQueue {
         }
         // `try?`: the URL was checked when it was read.
         guard let target = try? Target(absolute: record.url) else { return refused("the stored URL is not valid") }
-        let file = URL(filePath: record.fullPath(base: base))
         let throttles = throttles.throttles(for: record.host)
         var retry = configuration.retry
         retry.endsOffline = true
@@ -190,11 +174,9 @@ extension TransferQueue {
                 // A URL that expires while its transfer runs.
                 download.url = { _ in try await credentials().url ?? url }
             }
-            return .download(
-                DurableDownloadTask(
-                    download: .started(
-                        .success(request), session: session, to: file, options: download,
-                        system: configuration.system)))
+            return DurableDownload.started(
+                .success(request), session: session, to: file, options: download, system: configuration.system
+            ).attempts
         case .upload:
             var request = Request(.post, target, headers: options.headers)
             request.priority = record.priority
@@ -205,11 +187,10 @@ extension TransferQueue {
                 credentials: credentials,
                 record: { result throws(TransferQueueError) in try await self.store(Result(result), of: id) },
                 throttles: throttles)
-            return .upload(
-                DurableUploadTask(
-                    upload: .started(
-                        file, .success(request), kind: options.uploadKind, session: session, options: upload,
-                        system: configuration.system)))
+            return DurableUpload.started(
+                file, .success(request), kind: options.uploadKind, session: session, options: upload,
+                system: configuration.system
+            ).attempts
         }
     }
 
@@ -257,7 +238,7 @@ extension TransferQueue {
     ///   - failure: Its error; nil after success.
     ///   - isOffline: Whether it ended because there was no network. The network can be back.
     private func transferDidEnd(_ id: ItemID, _ failure: NetworkError?, isOffline: Bool) {
-        let progress = transfers.removeValue(forKey: id)?.progress
+        let progress = transfers.removeValue(forKey: id)?.attempts.progress
         defer { notify() }
         recorded.remove(id)
         guard var record = records[id] else { return perform(schedule.transferEnded(id, .finished)) }
@@ -343,10 +324,7 @@ extension TransferQueue {
     /// Removes the part of a download, or the description of an upload. Returns the error if there is one that stays.
     private func removePart(of record: QueueRecord) async -> NetworkError? {
         do throws(NetworkError) {
-            switch record.kind {
-            case .download: try await idleDownload(record)?.removePart()
-            case .upload: try await idleUpload(record)?.removeControl()
-            }
+            try await idleTransfer(record)?.removePart()
             return nil
         } catch {
             // A part that another download continues is no longer that of the item.
@@ -377,28 +355,24 @@ extension TransferQueue {
         // A newer upload of the same file to the same place has a description of the same name.
         if record.kind == .upload, let owner = keys[record.key], owner != id { return }
         // `try?`: the rest costs little, and the next transfer of the file removes it.
-        switch record.kind {
-        case .download: try? await idleDownload(record)?.removeRest()
-        case .upload: try? await idleUpload(record)?.removeControl()  // As above.
-        }
+        try? await idleTransfer(record)?.removeRest()
     }
 
-    /// Returns a download that does not run, for its files.
-    private func idleDownload(_ record: QueueRecord) -> DurableDownload? {
+    /// Returns a transfer that does not run, for its files.
+    private func idleTransfer(_ record: QueueRecord) -> (any DurableTransfer)? {
         // `try?`: the URL was checked when it was read.
-        (try? Target(absolute: record.url)).map { target in
-            DurableDownload(
-                .success(Request(.get, target)), session: session, to: URL(filePath: record.fullPath(base: base)),
-                options: DurableDownloadOptions(), system: configuration.system)
-        }
-    }
-
-    private func idleUpload(_ record: QueueRecord) -> DurableUpload? {
-        // `try?`: as above. The kind of the protocol is no part of the file's name.
-        (try? Target(absolute: record.url)).map { target in
-            DurableUpload(
-                URL(filePath: record.fullPath(base: base)), .success(Request(.post, target)), kind: .tus,
-                session: session, options: DurableUploadOptions(), system: configuration.system)
+        guard let target = try? Target(absolute: record.url) else { return nil }
+        let file = URL(filePath: record.fullPath(base: base))
+        switch record.kind {
+        case .download:
+            return DurableDownload(
+                .success(Request(.get, target)), session: session, to: file, options: DurableDownloadOptions(),
+                system: configuration.system)
+        case .upload:
+            // The kind of the protocol is no part of the file's name.
+            return DurableUpload(
+                file, .success(Request(.post, target)), kind: .tus, session: session, options: DurableUploadOptions(),
+                system: configuration.system)
         }
     }
 }

@@ -154,7 +154,7 @@ public actor TransferQueue {
             schedule.stop()
             networkWatch?.cancel()
             nextTrial?.cancel()
-            for transfer in transfers.values { transfer.cancel() }
+            for transfer in transfers.values { transfer.attempts.cancel() }
             // A task of its own is not cancelled with the caller.
             closing = Task { await release() }
         }

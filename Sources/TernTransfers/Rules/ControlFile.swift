@@ -39,12 +39,52 @@ struct ControlNames: Sendable, Equatable {
     }
 }
 
+/// The description of a transfer in a control file, as JSON with a version.
+protocol ControlDescription: Codable {
+    /// Returns the bytes of the file.
+    func encoded() throws -> Data
+}
+
+extension ControlDescription {
+    /// The version that this code writes. A later one is refused, and not overwritten.
+    static var currentVersion: Int { 1 }
+    /// The greatest size that is read, in bytes.
+    static var limit: Int { 128 << 10 }
+
+    func encoded() throws -> Data { try json() }
+
+    /// Returns the description as JSON.
+    func json() throws -> Data {
+        var encoder = TernJSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return try encoder.encode(self)
+    }
+
+    /// Reads a description, whose values are not checked yet.
+    static func decoded(_ data: Data) throws(ControlFile.Problem) -> Self {
+        guard data.count <= limit else { throw .invalid("more than \(limit) bytes") }
+        let decoder = TernJSONDecoder()
+        // `try?`: the reason of a malformed file does not matter here.
+        guard let version = try? decoder.decode(ControlVersion.self, from: data).version else {
+            throw .invalid("no JSON")
+        }
+        guard version <= currentVersion else { throw .laterVersion(version) }
+        // `try?`: as above.
+        guard version > 0, let control = try? decoder.decode(Self.self, from: data) else {
+            throw .invalid("a value is missing or has another type")
+        }
+        return control
+    }
+}
+
+/// The version of a control file, which is read before the rest.
+private struct ControlVersion: Codable {
+    let version: Int
+}
+
 /// The description of a partial file that a later process continues. It is a file that anybody who can write to the
 /// folder may have changed, so reading it checks each value: none can add a field to a request or name another file.
-struct ControlFile: Sendable, Equatable, Codable {
-    /// The version that this code writes. A later one is refused, and not overwritten.
-    static let currentVersion = 1
-
+struct ControlFile: Sendable, Equatable, ControlDescription {
     private(set) var version = currentVersion
     /// The URL of the download, as it was sent first. It can hold secrets: the file can be read by its owner alone.
     var url: String
@@ -128,14 +168,21 @@ struct ControlFile: Sendable, Equatable, Codable {
         }
     }
 
-    /// The greatest size that is read, in bytes.
-    static let limit = 128 << 10
     /// An upper bound for the length of a file, which sums cannot overflow.
     static let mostBytes: Int64 = 1 << 60
 
     init(url: String, partialFile: String) {
         self.url = url
         self.partialFile = partialFile
+    }
+
+    /// Describes the file of a response.
+    init(url: String, partialFile: String, of head: ResponseHead, size: Int64?) {
+        self.init(url: url, partialFile: partialFile)
+        let validators = StrongValidators(head)
+        (etag, lastModified) = (validators.etag, validators.lastModified)
+        (self.size, origin) = (size, head.target.origin)
+        digest = FileDigest(of: head.headers, status: head.status).map { StoredDigest($0) }
     }
 
     /// Records that a file is complete and verified.
@@ -149,30 +196,16 @@ struct ControlFile: Sendable, Equatable, Codable {
     ///   - data: The bytes of the file.
     ///   - names: The names of the destination's files.
     init(_ data: Data, names: ControlNames) throws(Problem) {
-        guard data.count <= Self.limit else { throw .invalid("more than \(Self.limit) bytes") }
-        let decoder = TernJSONDecoder()
-        // `try?`: the reason of a malformed file does not matter here.
-        guard let version = try? decoder.decode(Version.self, from: data).version else { throw .invalid("no JSON") }
-        guard version <= Self.currentVersion else { throw .laterVersion(version) }
-        guard version > 0, let control = try? decoder.decode(ControlFile.self, from: data) else {
-            throw .invalid("a value is missing or has another type")  // `try?`: as above.
-        }
-        self = control
+        self = try Self.decoded(data)
         if let problem = problem(names) { throw .invalid(problem) }
         storedDigest = nil
     }
 
-    private struct Version: Codable {
-        let version: Int
-    }
-
     /// The bytes of the file.
     func encoded() throws -> Data {
-        var encoder = TernJSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         var whole = self
         whole.storedDigest = urlDigest
-        return try encoder.encode(whole)
+        return try whole.json()
     }
 
     /// The first value that Tern would not have written; nil if all are valid.

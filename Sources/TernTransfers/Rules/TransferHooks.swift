@@ -1,11 +1,5 @@
 import Tern
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 /// The functions by which a queue takes part in one of its transfers.
 struct TransferHooks<Value: Sendable>: Sendable {
     /// Returns the credentials of the next attempt; nil for those of the request.

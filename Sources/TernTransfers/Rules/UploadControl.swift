@@ -8,11 +8,7 @@ import Foundation
 
 /// The description of an upload that a later process continues. It is a file that anybody who can write to the folder
 /// may have changed, so reading it checks each value.
-struct UploadControl: Sendable, Equatable, Codable {
-    static let currentVersion = 1
-    /// The greatest size that is read, in bytes.
-    static let limit = 128 << 10
-
+struct UploadControl: Sendable, Equatable, ControlDescription {
     private(set) var version = currentVersion
     var kind: UploadMessages.Kind
     /// The digest of the URL at which uploads are created.
@@ -30,30 +26,18 @@ struct UploadControl: Sendable, Equatable, Codable {
         (size, seconds, nanoseconds) = (file.length, file.seconds, file.nanoseconds)
     }
 
-    private struct Version: Codable {
-        let version: Int
-    }
-
     /// Reads a control file and checks it.
     static func read(_ data: Data) -> UploadFile.Found {
-        let decoder = TernJSONDecoder()
-        // `try?`: the reason of a malformed file does not matter here.
-        guard data.count <= limit, let version = try? decoder.decode(Version.self, from: data).version else {
-            return .invalid
+        do throws(ControlFile.Problem) {
+            let control = try decoded(data)
+            // `try?`: the reason of an invalid URL does not matter here.
+            guard control.url.utf8.count <= 1 << 16, (0...ControlFile.mostBytes).contains(control.size),
+                (try? Target(absolute: control.url)) != nil
+            else { return .invalid }
+            return .control(control)
+        } catch {
+            return if case .laterVersion(let version) = error { .laterVersion(version) } else { .invalid }
         }
-        guard version <= currentVersion else { return .laterVersion(version) }
-        // `try?`: as above.
-        guard version > 0, let control = try? decoder.decode(Self.self, from: data), control.url.utf8.count <= 1 << 16,
-            (0...ControlFile.mostBytes).contains(control.size), (try? Target(absolute: control.url)) != nil
-        else { return .invalid }
-        return .control(control)
-    }
-
-    /// The bytes of the file.
-    func encoded() throws -> Data {
-        var encoder = TernJSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return try encoder.encode(self)
     }
 
     /// Returns the digest that identifies an endpoint, by its whole URL: a secret in it can name a user, and nobody

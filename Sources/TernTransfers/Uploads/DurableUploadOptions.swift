@@ -1,11 +1,5 @@
 public import Tern
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 /// The protocol by which an upload is continued, and the place where uploads are created.
 public struct UploadResumption: Sendable, Hashable {
     let kind: UploadMessages.Kind

@@ -19,24 +19,24 @@ public struct DurableUploadTask: Sendable {
     /// - Throws: The error of the last attempt. Its text states the number of attempts, the time, and the bytes that
     ///   the server has.
     public var value: DurableUploadResult {
-        get async throws(NetworkError) { try await upload.outcome.value() }
+        get async throws(NetworkError) { try await upload.attempts.outcome.value() }
     }
 
     /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes
     /// that the server has, and does not go back.
-    public var progress: AsyncStream<Session.Progress> { upload.meter.uploadStream }
+    public var progress: AsyncStream<Session.Progress> { upload.attempts.meter.uploadStream }
 
     /// The present progress.
-    public var progressNow: Session.Progress { upload.meter.upload }
+    public var progressNow: Session.Progress { upload.attempts.meter.upload }
 
     /// The decisions so far, oldest first. The newest 1,000 are kept.
-    public var trace: [DurableUploadEvent] { upload.trace.events }
+    public var trace: [DurableUploadEvent] { upload.attempts.trace }
 
     /// The reason for which the upload moves no bytes at present; nil while it moves bytes, and after its end.
-    public var waitsFor: TransferWait? { upload.currentWait.withLock { $0 } }
+    public var waitsFor: TransferWait? { upload.attempts.wait }
 
     /// Ends the upload with an error of kind `.cancelled`. The next upload of the file to the same place continues it.
-    public func cancel() { upload.cancel() }
+    public func cancel() { upload.attempts.cancel() }
 }
 
 extension DurableUploadTask: CustomStringConvertible, CustomReflectable {
@@ -89,6 +89,11 @@ public enum DurableUploadEvent: Sendable, Hashable {
     case waitedForNetwork
     /// The server had the whole file already.
     case foundComplete
+}
+
+extension DurableUploadEvent: DurableEvent {
+    static var isUpload: Bool { true }
+    static var urlReplacement: Self? { nil }
 }
 
 /// The reason why an upload started over although there was one.

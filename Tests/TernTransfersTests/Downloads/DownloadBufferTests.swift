@@ -17,8 +17,8 @@ struct DownloadBufferTests {
             try exchange.write("0\r\n\r\n")
         } test: { _, client, _ in
             var request = try client.request(.get, "file")
-            request.bufferLimit = DurableDownload.bufferLimit
-            request.chunkLimit = DurableDownload.chunkLimit
+            request.bufferLimit = DownloadRequests.bufferLimit
+            request.chunkLimit = DownloadRequests.chunkLimit
             let stream = client.session.stream(request)
             var (read, most) = (Int64(0), Int64(0))
             for try await chunk in stream.chunks {

@@ -39,20 +39,6 @@ public struct TransferRetry: Sendable {
     }
 }
 
-extension TransferRetry {
-    /// Limits the total time of a request to the rest of the time of the whole transfer: the attempt that runs when the
-    /// time is over ends, too.
-    ///
-    /// - Parameters:
-    ///   - elapsed: The time since the start of the transfer.
-    ///   - configuration: That of the session.
-    func limit(_ request: inout Request, elapsed: Duration, in configuration: Session.Configuration) {
-        guard let maximumTime else { return }
-        let rest = max(.milliseconds(1), maximumTime - elapsed)
-        request.timeouts.total = min(rest, request.timeouts(in: configuration.timeouts).total ?? rest)
-    }
-}
-
 /// Decides after each failed attempt of a transfer: try again, and when, or give up. Pure.
 struct RetrySchedule: Sendable {
     /// The next step after a failure.
@@ -86,9 +72,9 @@ struct RetrySchedule: Sendable {
         /// Whether the caller can give a new URL.
         var canReplaceURL = false
         /// The time since the start of the transfer.
-        var elapsed: Duration
+        var elapsed = Duration.zero
         /// A number between 0 and 1 from which the delay is computed.
-        var random: Double
+        var random = 0.0
         /// The time to compare a date in `Retry-After` with.
         var now = Date()
         /// Whether the failure is temporary although its kind is not.
@@ -98,8 +84,8 @@ struct RetrySchedule: Sendable {
     private let rules: TransferRetry
     /// The number of attempts in a row that brought no new byte.
     private var failures = 0
-    /// The number of failed attempts, without those that only waited for the network. A download sets it before each
-    /// decision, so that all of its segments count together.
+    /// The number of failed attempts, without those that only waited for the network. ``DurableAttempts`` sets it
+    /// before each decision, so that all segments of a download count together.
     var failedAttempts = 0
     /// The number of URLs in a row with which no byte came.
     private var replacements = 0
@@ -215,5 +201,5 @@ struct RetrySchedule: Sendable {
 
 extension Duration {
     /// The seconds with at most three decimals, such as `2.5 seconds`.
-    fileprivate var secondsText: String { "\((self / .seconds(1) * 1_000).rounded() / 1_000) seconds" }
+    var secondsText: String { "\((self / .seconds(1) * 1_000).rounded() / 1_000) seconds" }
 }

@@ -1,11 +1,12 @@
 import TernConcurrency
 
-/// Limits a flow of bytes: each byte takes a token, and tokens come at the rate. Pure; the time is given.
+/// Limits a flow of bytes with a token bucket: each byte takes a token, and tokens come at the rate. Pure; the time is
+/// given.
 ///
 /// The bucket holds a quarter of a second's tokens, so that a download that was held up does not catch up in one burst.
 /// Bytes that have arrived cannot be refused, so the number of tokens can be negative: the delay is then the time until
 /// it is zero.
-struct TokenBucket: Sendable, Equatable {
+struct ByteRateLimit: Sendable, Equatable {
     /// The rate in bytes per second; nil for no limit.
     private(set) var rate: Int?
     private var tokens = 0.0
@@ -49,7 +50,7 @@ struct TokenBucket: Sendable, Equatable {
 
 /// The limit on the rate of one download, which its handle can change at any time.
 final class DownloadThrottle: Sendable {
-    private let bucket: Lock<TokenBucket>
+    private let limit: Lock<ByteRateLimit>
     private let time: TransferTime
     /// The limits that the download shares with others.
     private let shared: [DownloadThrottle]
@@ -60,12 +61,12 @@ final class DownloadThrottle: Sendable {
     init(rate: Int?, time: TransferTime, shared: [DownloadThrottle] = []) {
         self.time = time
         self.shared = shared
-        bucket = Lock(TokenBucket(rate: rate, now: time.elapsed()))
+        limit = Lock(ByteRateLimit(rate: rate, now: time.elapsed()))
     }
 
     var rate: Int? {
-        get { bucket.withLock { $0.rate } }
-        set { bucket.withLock { $0.setRate(newValue, now: time.elapsed()) } }
+        get { limit.withLock { $0.rate } }
+        set { limit.withLock { $0.setRate(newValue, now: time.elapsed()) } }
     }
 
     /// Whether there is a limit now.
@@ -79,14 +80,14 @@ final class DownloadThrottle: Sendable {
 
     /// Counts bytes that have arrived, and waits until more may be read.
     ///
-    /// - Parameter deadline: The end of the time of the transfer; nil for none.
-    /// - Throws: `.cancelled` if the task is cancelled, `.deadline` at the deadline.
-    func wait(after count: Int, deadline: TransferDeadline? = nil) async throws(WaitEnd) {
-        bucket.withLock { $0.take(count, now: time.elapsed()) }
+    /// - Parameter transfer: The time of the transfer; nil for one whose requests end in time by themselves.
+    /// - Throws: `.cancelled` if the task is cancelled, `.deadline` at the end of the time of the transfer.
+    func wait(after count: Int, within transfer: TransferTime? = nil) async throws(WaitEnd) {
+        limit.withLock { $0.take(count, now: time.elapsed()) }
         while true {
-            let delay = bucket.withLock { $0.delay(now: time.elapsed()) }
+            let delay = limit.withLock { $0.delay(now: time.elapsed()) }
             if delay <= .zero { break }
-            let remaining = deadline?.remaining ?? delay
+            let remaining = transfer?.remaining ?? delay
             if remaining <= .zero { throw .deadline }
             do {
                 try await time.sleep(min(delay, remaining, Self.longestSleep))
@@ -94,33 +95,24 @@ final class DownloadThrottle: Sendable {
                 throw .cancelled
             }
         }
-        for throttle in shared { try await throttle.wait(after: count, deadline: deadline) }
+        for throttle in shared { try await throttle.wait(after: count, within: transfer) }
     }
 }
 
-/// The end of the time that a transfer has, by its own clock.
-struct TransferDeadline: Sendable {
-    let time: TransferTime
-    let maximum: Duration
-
-    /// Creates a deadline; nil without a maximum.
-    init?(_ time: TransferTime, maximum: Duration?) {
-        guard let maximum else { return nil }
-        (self.time, self.maximum) = (time, maximum)
-    }
-
-    /// The time that is left.
-    var remaining: Duration { maximum - time.elapsed() }
-}
-
-/// The time since the start of a download, by its clock.
+/// The time since the start of a transfer, by its clock.
 struct TransferTime: Sendable {
     let elapsed: @Sendable () -> Duration
     let sleep: @Sendable (Duration) async throws -> Void
+    /// The time that the transfer has; nil for any.
+    private let maximum: Duration?
 
-    init(_ clock: some Clock<Duration>) {
+    init(_ clock: some Clock<Duration>, maximum: Duration? = nil) {
         let start = clock.now
         elapsed = { start.duration(to: clock.now) }
         sleep = { try await clock.sleepWithoutDescriptor(for: $0) }
+        self.maximum = maximum
     }
+
+    /// The time that is left; nil for any.
+    var remaining: Duration? { maximum.map { $0 - elapsed() } }
 }

@@ -5,33 +5,33 @@ import Testing
 @testable import TernTransfers
 
 @Suite("Durable downloads: throttle", .timeLimit(.minutes(1)))
-struct TokenBucketTests {
+struct ByteRateLimitTests {
     @Test func bytesWaitForTheirTokens() {
-        var bucket = TokenBucket(rate: 1_000, now: .zero)
-        bucket.take(500, now: .zero)
-        var delay = bucket.delay(now: .zero)
+        var limit = ByteRateLimit(rate: 1_000, now: .zero)
+        limit.take(500, now: .zero)
+        var delay = limit.delay(now: .zero)
         #expect(delay == .milliseconds(500))
-        delay = bucket.delay(now: .milliseconds(200))
+        delay = limit.delay(now: .milliseconds(200))
         #expect(delay == .milliseconds(300))
-        delay = bucket.delay(now: .milliseconds(500))
+        delay = limit.delay(now: .milliseconds(500))
         #expect(delay == .zero)
     }
 
     @Test func idleTimeSavesAQuarterOfASecond() {
-        var bucket = TokenBucket(rate: 1_000, now: .zero)
-        bucket.take(1_250, now: .seconds(100))
-        let delay = bucket.delay(now: .seconds(100))
+        var limit = ByteRateLimit(rate: 1_000, now: .zero)
+        limit.take(1_250, now: .seconds(100))
+        let delay = limit.delay(now: .seconds(100))
         #expect(delay == .seconds(1))
     }
 
     @Test func rateIsChangedWhileBytesWait() {
-        var bucket = TokenBucket(rate: 1_000, now: .zero)
-        bucket.take(10_000, now: .zero)
-        bucket.setRate(10_000, now: .seconds(1))
-        var delay = bucket.delay(now: .seconds(1))
+        var limit = ByteRateLimit(rate: 1_000, now: .zero)
+        limit.take(10_000, now: .zero)
+        limit.setRate(10_000, now: .seconds(1))
+        var delay = limit.delay(now: .seconds(1))
         #expect(delay == .milliseconds(900))
-        bucket.setRate(nil, now: .seconds(1))
-        delay = bucket.delay(now: .seconds(1))
+        limit.setRate(nil, now: .seconds(1))
+        delay = limit.delay(now: .seconds(1))
         #expect(delay == .zero)
     }
 

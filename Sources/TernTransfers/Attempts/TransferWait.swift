@@ -1,20 +1,3 @@
-import TernConcurrency
-
-/// The decisions of one transfer, for its user: the newest 1,000.
-final class TransferTrace<Event: Sendable>: Sendable {
-    private let shared = Lock<[Event]>([])
-    private let limit = 1_000
-
-    var events: [Event] { shared.withLock { $0 } }
-
-    func add(_ event: Event) {
-        shared.withLock { events in
-            if events.count >= limit { events.removeFirst() }
-            events.append(event)
-        }
-    }
-}
-
 /// The reason for which a transfer moves no bytes at present. New cases can be added, so a switch needs a `default`.
 public enum TransferWait: Sendable, Hashable {
     /// There is no default route, and none to the host is known. The transfer continues when there is a network, and
