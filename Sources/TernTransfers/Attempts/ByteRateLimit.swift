@@ -7,7 +7,7 @@ import TernConcurrency
 /// Bytes that have arrived cannot be refused, so the number of tokens can be negative: the delay is then the time until
 /// it is zero.
 struct ByteRateLimit: Sendable, Equatable {
-    /// The rate in bytes per second; nil for no limit.
+    /// The rate in bytes per second, at least 1; nil for no limit.
     private(set) var rate: Int?
     private var tokens = 0.0
     private var last: Duration
@@ -15,14 +15,14 @@ struct ByteRateLimit: Sendable, Equatable {
     private static let depth = 0.25
 
     init(rate: Int?, now: Duration) {
-        self.rate = rate
+        self.rate = rate.map { max(1, $0) }
         last = now
     }
 
     /// Changes the rate. Tokens so far came at the old one; a debt is paid at the new one.
     mutating func setRate(_ rate: Int?, now: Duration) {
         refill(now)
-        self.rate = rate
+        self.rate = rate.map { max(1, $0) }
         if rate == nil { tokens = 0 }
     }
 
@@ -36,7 +36,7 @@ struct ByteRateLimit: Sendable, Equatable {
     mutating func delay(now: Duration) -> Duration {
         refill(now)
         guard let rate, tokens < 0 else { return .zero }
-        return .seconds(-tokens / Double(max(1, rate)))
+        return .seconds(-tokens / Double(rate))
     }
 
     private mutating func refill(_ now: Duration) {

@@ -53,7 +53,7 @@ public struct DurableDownloadTask: Sendable {
     /// 1.
     public var throttle: Int? {
         get { download.requests.throttle.rate }
-        nonmutating set { download.requests.throttle.rate = newValue.map { max(1, $0) } }
+        nonmutating set { download.requests.throttle.rate = newValue }
     }
 
     /// Ends the download with an error of kind `.cancelled`. The part stays beside the destination, and the next

@@ -71,13 +71,13 @@ struct QueueThrottles {
     init(_ limits: TransferQueue.Limits, _ time: TransferTime) {
         self.limits = limits
         self.time = time
-        overall = DownloadThrottle(rate: limits.bytesPerSecond.map { max(1, $0) }, time: time)
+        overall = DownloadThrottle(rate: limits.bytesPerSecond, time: time)
     }
 
     mutating func set(_ limits: TransferQueue.Limits) {
         self.limits = limits
-        overall.rate = limits.bytesPerSecond.map { max(1, $0) }
-        for host in byHost.values { host.throttle?.rate = limits.bytesPerSecondPerHost.map { max(1, $0) } }
+        overall.rate = limits.bytesPerSecond
+        for host in byHost.values { host.throttle?.rate = limits.bytesPerSecondPerHost }
     }
 
     /// Returns the limits for a host. Only its transfers keep them alive.
@@ -87,7 +87,7 @@ struct QueueThrottles {
             byHost = byHost.filter { $0.value.throttle != nil }
             sweepCount = max(64, 2 * byHost.count)
         }
-        let throttle = DownloadThrottle(rate: limits.bytesPerSecondPerHost.map { max(1, $0) }, time: time)
+        let throttle = DownloadThrottle(rate: limits.bytesPerSecondPerHost, time: time)
         byHost[host] = WeakThrottle(throttle: throttle)
         return [overall, throttle]
     }
