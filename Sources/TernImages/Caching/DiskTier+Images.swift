@@ -30,7 +30,6 @@ extension DiskTier {
 
     /// Returns the encoded bytes on the disk, or nil; the trace says why.
     func encodedImage(for key: EncodedLoadKey, trace: inout ImageTrace) async -> EncodedImage? {
-        if lacksBytes(for: key, trace: &trace) { return nil }
         guard let cache = await cache else {
             trace.add(.originals, .skipped, detail: reason ?? "")
             return nil
@@ -41,7 +40,7 @@ extension DiskTier {
                 trace.add(.originals, .miss)
                 return nil
             }
-            let freshness = Freshness(entry.metadata) ?? .always
+            let freshness = ImageFreshness(entry.metadata) ?? .always
             trace.add(.originals, freshness.isFresh(at: configuration.now()) ? .hit : .stale)
             return EncodedImage(data: entry.value, freshness: freshness, source: .original, trace: trace)
         } catch {
@@ -66,18 +65,18 @@ extension DiskTier {
         return true
     }
 
-    /// Stores encoded bytes, and records the outcome in their trace.
-    func store(_ image: inout EncodedImage, for key: EncodedLoadKey, request: ImageRequest) async {
-        if skipsStoring(&image, for: key, request: request) { return }
+    /// Stores encoded bytes. Returns them with the outcome in their trace.
+    func store(_ image: EncodedImage, for key: EncodedLoadKey, request: ImageRequest) async -> EncodedImage {
+        var image = image
         guard let cache = await cache else {
             image.trace.add(.originals, .notStored, detail: reason ?? "")
-            return
+            return image
         }
         var stored: Data? = image.data
         if let serialize = configuration.hooks.serialize { stored = await serialize(image.data, request) }
         guard let stored else {
             image.trace.add(.originals, .notStored, detail: "the hook `serialize` returned nil")
-            return
+            return image
         }
         let (diskKey, metadata) = (Self.encodedKey(key.source), image.freshness.encoded)
         do {
@@ -88,24 +87,30 @@ extension DiskTier {
         } catch {
             image.trace.add(.originals, .notStored, detail: "\(error)")
         }
+        return image
+    }
+
+    /// Removes bytes that cannot be decoded. If they stay, the new ones replace them.
+    func discardBytes(of source: SourceKey) async {
+        try? await cache?.remove(Self.encodedKey(source))
     }
 
     /// Updates the freshness of the encoded bytes on the disk after a 304 response.
-    func updateFreshness(ofBytesFor key: EncodedLoadKey, to freshness: Freshness) async {
+    func updateFreshness(ofBytesFor key: EncodedLoadKey, to freshness: ImageFreshness) async {
         guard key.caching.contains(.write), !freshness.forbidsStorage else { return }
         await updateFreshness(ofEntry: Self.encodedKey(key.source), matching: key.validators, to: freshness)
     }
 
     /// Updates the freshness of an entry if it is the version with these validators.
     private func updateFreshness(
-        ofEntry diskKey: String, matching validators: Freshness.Validators?, to freshness: Freshness
+        ofEntry diskKey: String, matching validators: ImageFreshness.Validators?, to freshness: ImageFreshness
     ) async {
         guard let cache = await cache, cache.contains(diskKey) else { return }
         // An error costs one unnecessary request later.
         let entry = try? await cache.entry(for: diskKey)
-        guard let entry, Freshness(entry.metadata)?.validators == validators else { return }
+        guard let entry, ImageFreshness(entry.metadata)?.validators == validators else { return }
         // The same applies here.
-        let metadata = freshness.encoded(originalSize: Freshness.originalSize(in: entry.metadata))
+        let metadata = freshness.encoded(originalSize: ImageFreshness.originalSize(in: entry.metadata))
         try? cache.enqueue(entry.value, for: diskKey, metadata: metadata)
     }
 }
@@ -179,41 +184,43 @@ extension DiskTier {
     }
 
     /// Returns the stored processed image, or nil; the trace says why.
-    func processedEntry(
-        for key: ImageLoadKey, trace: inout ImageTrace
-    ) async throws(DiskCacheError) -> DiskCache.Entry? {
-        if lacksProcessed(key, trace: &trace) { return nil }
+    func processedEntry(for key: ImageLoadKey, trace: inout ImageTrace) async -> DiskCache.Entry? {
         guard let cache = await cache else {
             trace.add(.processed, .skipped, detail: reason ?? "")
             return nil
         }
         let diskKey = key.imageKey.text
-        guard cache.contains(diskKey), let entry = try await cache.entry(for: diskKey) else {
+        do {
+            if cache.contains(diskKey), let entry = try await cache.entry(for: diskKey) { return entry }
             trace.add(.processed, .miss)
-            return nil
+        } catch {
+            // The image is made again, and replaces the entry.
+            trace.add(.processed, .failed, detail: "\(error)")
         }
-        return entry
+        return nil
     }
 
     /// Returns true, and adds the reason to the trace, if there is nothing to store or to wait for.
-    func skipsStoring(_ loaded: inout LoadedImage, for key: ImageLoadKey) -> Bool {
+    func skipsStoring(_ loaded: inout ImageResponse, for key: ImageLoadKey) -> Bool {
         if key.options.waitsForStore, loaded.source == .network, reason == nil { return false }
         return skipsStoringProcessed(&loaded, for: key)
     }
 
     /// Stores a processed image in the background if the configuration and the request say so. With `waitsForStore` it
-    /// returns once the image and its encoded bytes are stored, and records the outcome in the trace.
-    func store(_ loaded: inout LoadedImage, for key: ImageLoadKey) async {
+    /// returns once the image and its encoded bytes are stored, with the outcome in the trace.
+    func store(_ made: ImageResponse, for key: ImageLoadKey) async -> ImageResponse {
+        var loaded = made
         await storeProcessed(&loaded, for: key)
-        guard key.options.waitsForStore, loaded.source == .network, let cache = await cache else { return }
+        guard key.options.waitsForStore, loaded.source == .network, let cache = await cache else { return loaded }
         do {
             try await cache.flush()
         } catch {
             loaded.trace.add(.originals, .notStored, detail: "\(error)")
         }
+        return loaded
     }
 
-    private func skipsStoringProcessed(_ loaded: inout LoadedImage, for key: ImageLoadKey) -> Bool {
+    private func skipsStoringProcessed(_ loaded: inout ImageResponse, for key: ImageLoadKey) -> Bool {
         guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else {
             return true
         }
@@ -233,7 +240,7 @@ extension DiskTier {
         return true
     }
 
-    private func storeProcessed(_ loaded: inout LoadedImage, for key: ImageLoadKey) async {
+    private func storeProcessed(_ loaded: inout ImageResponse, for key: ImageLoadKey) async {
         if skipsStoringProcessed(&loaded, for: key) { return }
         guard let cache = await cache else {
             loaded.trace.add(.processed, .notStored, detail: reason ?? "")
@@ -246,7 +253,7 @@ extension DiskTier {
     }
 
     /// Updates the freshness of a stored processed image.
-    func updateFreshness(ofProcessed stored: StoredImage, for key: ImageLoadKey, to freshness: Freshness) async {
+    func updateFreshness(ofProcessed stored: StoredImage, for key: ImageLoadKey, to freshness: ImageFreshness) async {
         guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else { return }
         await updateFreshness(ofEntry: key.imageKey.text, matching: stored.freshness.validators, to: freshness)
     }

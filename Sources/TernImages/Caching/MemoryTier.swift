@@ -15,6 +15,28 @@ struct MemoryTier: ~Copyable, Sendable {
     /// Returns the image of a key. Synchronous, from any thread: a hit switches no thread.
     func image(for key: ImageKey) -> StoredImage? { cache.value(for: key) }
 
+    /// Returns the image that a load may take from memory, and records the result in its trace.
+    func image(for key: ImageLoadKey, trace: inout ImageTrace) -> StoredImage? {
+        guard key.caching.memory.contains(.read) else {
+            trace.add(.memory, .skipped, of: key.imageKey)
+            return nil
+        }
+        guard let stored = image(for: key.imageKey), stored.satisfies(key.options) else {
+            trace.add(.memory, .miss, of: key.imageKey)
+            return nil
+        }
+        trace.add(.memory, .hit, of: key.imageKey)
+        return stored
+    }
+
+    /// Returns another size from which the image of a load can be made, and the plan; nil if none is suitable.
+    func variant(for key: ImageLoadKey) -> (stored: StoredImage, plan: DecodingPlan)? {
+        guard key.caching.memory.contains(.read), key.imageKey.processors.isEmpty, !key.options.includesData else {
+            return nil
+        }
+        return VariantCandidate.best(of: candidates(of: key.imageKey.source), for: key.imageKey)
+    }
+
     /// Stores an image. Returns false if it is larger than the limit.
     @discardableResult
     func insert(_ image: StoredImage, for key: ImageKey) -> Bool {
@@ -31,6 +53,18 @@ struct MemoryTier: ~Copyable, Sendable {
         } else {
             trace.add(.memory, .notStored, detail: "\(image.cost) bytes exceed the limit of the memory cache")
         }
+    }
+
+    /// Stores the image of a load, and records the outcome in its trace. Returns false if the image is partial, and not
+    /// to be stored anywhere.
+    func store(_ response: inout ImageResponse, for key: ImageLoadKey) -> Bool {
+        if response.stored.image.metadata.isPartial {
+            response.trace.add(.memory, .notStored, detail: "a partial image")
+            return false
+        }
+        if response.source == .network { removeVariants(otherThan: response.stored.freshness, of: key) }
+        insert(response.stored, for: key, trace: &response.trace)
+        return true
     }
 
     /// Removes an image and all other variants of its source.
@@ -71,7 +105,7 @@ struct MemoryTier: ~Copyable, Sendable {
     }
 
     /// Removes the other variants in memory that were made from another version of the bytes.
-    func removeVariants(otherThan freshness: Freshness, of key: ImageLoadKey) {
+    private func removeVariants(otherThan freshness: ImageFreshness, of key: ImageLoadKey) {
         let isReload = !key.caching.originals.contains(.read)
         for variant in keys(of: key.imageKey.source) where variant != key.imageKey {
             guard let other = cache.value(for: variant)?.freshness, other != freshness else { continue }

@@ -13,8 +13,8 @@ final class SharedTier: Sendable {
     /// The result of a look-up.
     enum LookUp: Sendable {
         case found(EncodedImage)
-        /// Nothing usable is there. If it is reserved, other processes wait for the bytes that this one fetches.
-        case missing(isReserved: Bool)
+        /// Nothing usable is there. With a reservation, other processes wait for the bytes that this one fetches.
+        case missing(FetchReservation?)
     }
 
     private let configuration: ImagePipeline.Configuration
@@ -57,37 +57,42 @@ final class SharedTier: Sendable {
             && !sent.headers.contains { Headers.isSecret($0.name) }
     }
 
+    /// Returns a Boolean value that indicates whether a load looks for its bytes in the second level.
+    func reads(_ key: EncodedLoadKey, request: ImageRequest) -> Bool {
+        key.caching.contains(.read) && shares(key, request: request)
+    }
+
     // MARK: Reading
 
     /// Returns the shared bytes, or reserves their fetch. The trace gets the result.
     func lookUp(_ key: EncodedLoadKey, request: ImageRequest, trace: inout ImageTrace) async -> LookUp {
-        guard let level, shares(key, request: request), key.caching.contains(.read) else {
-            return .missing(isReserved: false)
-        }
+        guard let level else { return .missing(nil) }
         let reserves = key.caching.contains(.write)
         switch await level.lookUp(Self.key(key.source), reserves: reserves, now: configuration.now) {
         case .found(let value):
             let limit = request.options.responseByteLimit ?? configuration.responseByteLimit
-            guard let freshness = Freshness(shared: value), value.value.count <= limit else {
+            guard let freshness = ImageFreshness(shared: value), value.value.count <= limit else {
                 trace.add(.secondLevel, .failed, detail: "the entry is damaged or too large")
-                return .missing(isReserved: false)
+                return .missing(nil)
             }
             trace.add(.secondLevel, freshness.isFresh(at: configuration.now()) ? .hit : .stale)
             return .found(
                 EncodedImage(data: value.value, freshness: freshness, source: .original, trace: trace))
         case .missing(let isReserved):
             trace.add(.secondLevel, .miss)
-            return .missing(isReserved: isReserved)
+            return .missing(isReserved ? FetchReservation(of: key.source, in: self) : nil)
         case .unavailable:
             trace.add(.secondLevel, .failed, detail: "the store failed, or did not answer in time")
-            return .missing(isReserved: false)
+            return .missing(nil)
         }
     }
 
     // MARK: Storing
 
-    /// Stores fetched bytes in the background, and records in their trace whether it begins. Ends the reservation.
-    func store(_ image: inout EncodedImage, for key: EncodedLoadKey, request: ImageRequest) {
+    /// Stores fetched bytes in the background, which ends the reservation, and records in their trace whether it begins.
+    func store(
+        _ image: inout EncodedImage, for key: EncodedLoadKey, request: ImageRequest, reservation: FetchReservation?
+    ) {
         guard let level, shares(key, request: request), key.caching.contains(.write) else { return }
         let (data, freshness, storeKey) = (image.data, image.freshness, Self.key(key.source))
         let lifetime = lifetime(of: freshness, level)
@@ -108,21 +113,24 @@ final class SharedTier: Sendable {
                     value: stored)
                 await level.insert(value, for: storeKey, lifetime: lifetime)
             }
-            if isStarted { return image.trace.add(.secondLevel, .stored) }
-            image.trace.add(.secondLevel, .notStored, detail: "too many bytes wait for the store")
+            if isStarted {
+                reservation?.handOver()
+                image.trace.add(.secondLevel, .stored)
+            } else {
+                image.trace.add(.secondLevel, .notStored, detail: "too many bytes wait for the store")
+            }
         }
-        release(key.source)
     }
 
     /// Returns the time for which bytes are of use: with a validator also after they are stale.
-    private func lifetime(of freshness: Freshness, _ level: SecondLevelCache) -> Duration {
+    private func lifetime(of freshness: ImageFreshness, _ level: SecondLevelCache) -> Duration {
         if !freshness.validators.isEmpty { return level.lifetimeLimit }
         let rest = freshness.lifetime - (configuration.now().timeIntervalSince1970 - freshness.received)
         return rest < level.lifetimeLimit / .seconds(1) ? .seconds(max(0, rest)) : level.lifetimeLimit
     }
 
     /// Ends the reservation of bytes that were not fetched, in the background.
-    func release(_ source: SourceKey) {
+    fileprivate func release(_ source: SourceKey) {
         guard let level else { return }
         let key = Self.key(source)
         _ = uploads.start(0) { await level.release(key) }
@@ -153,7 +161,24 @@ final class SharedTier: Sendable {
     }
 }
 
-extension Freshness {
+/// A fetch for whose bytes other processes wait, until they are stored or this object goes.
+final class FetchReservation: Sendable {
+    private let source: SourceKey
+    private let tier: SharedTier
+    private let isHandedOver = Lock(false)
+
+    init(of source: SourceKey, in tier: SharedTier) {
+        self.source = source
+        self.tier = tier
+    }
+
+    deinit { if !isHandedOver.withLock({ $0 }) { tier.release(source) } }
+
+    /// Leaves the end of the reservation to the storing of the bytes.
+    func handOver() { isHandedOver.withLock { $0 = true } }
+}
+
+extension ImageFreshness {
     /// Reads the freshness of a shared value; nil for one that no process wrote.
     ///
     /// Another process wrote the time of receipt by its own clock. The value's time is the earlier one of that and the

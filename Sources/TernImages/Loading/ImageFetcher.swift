@@ -21,7 +21,7 @@ struct ImageFetch: Sendable {
     let request: ImageRequest
     let key: SourceKey
     /// The freshness of the cached bytes to revalidate; nil to fetch the bytes.
-    let cachedFreshness: Freshness?
+    let cachedFreshness: ImageFreshness?
     let priority: Request.Priority
     /// Whether the disk may keep what arrives of an interrupted response.
     let keepsPartialData: Bool
@@ -35,9 +35,9 @@ struct ImageFetch: Sendable {
 struct ImageFetcher: Sendable {
     /// The result of a fetch.
     enum Fetched: Sendable {
-        case bytes(Data, Freshness, resumedFrom: Int)
+        case bytes(Data, ImageFreshness, resumedFrom: Int)
         /// The server confirmed the cached bytes (304).
-        case notModified(Freshness)
+        case notModified(ImageFreshness)
     }
 
     /// The result of one exchange with the server.
@@ -53,7 +53,7 @@ struct ImageFetcher: Sendable {
     private struct PreparedFetch {
         let fetch: ImageFetch
         let request: Request
-        let cachedFreshness: Freshness?
+        let cachedFreshness: ImageFreshness?
         var partial: PartialImage?
         /// The partial download on the disk.
         let stored: PartialImage?
@@ -182,7 +182,7 @@ struct ImageFetcher: Sendable {
         if partial != nil || prepared.contradicted != nil {
             try? await prepared.disk?.remove(PartialImage.key(fetch.key))
         }
-        let freshness = Freshness(head, now: configuration.now(), fallback: configuration.defaultFreshness)
+        let freshness = ImageFreshness(head, now: configuration.now(), fallback: configuration.defaultFreshness)
         return .done(.bytes(try await transformed(body.data, head), freshness, resumedFrom: body.offset))
     }
 
@@ -278,7 +278,7 @@ extension ImageFetcher {
     }
 
     private func forbidsStorage(_ head: ResponseHead) -> Bool {
-        Freshness(head, now: configuration.now(), fallback: configuration.defaultFreshness).forbidsStorage
+        ImageFreshness(head, now: configuration.now(), fallback: configuration.defaultFreshness).forbidsStorage
     }
 }
 

@@ -49,9 +49,6 @@ struct ImageLoadKey: Sendable, Hashable {
         content = Content(imageKey: imageKey, caching: key.caching, options: key.options, serial: key.serial)
     }
 
-    /// Returns a Boolean value that indicates whether this is the very key, not an equal one.
-    func isSame(as other: ImageLoadKey) -> Bool { content === other.content }
-
     /// The load of the image before the last processor; nil without processors.
     var inputKey: ImageLoadKey? { imageKey.inputKey.map { ImageLoadKey(self, imageKey: $0) } }
 
@@ -76,19 +73,18 @@ struct ImageLoadKey: Sendable, Hashable {
 
 /// The identity of a load of encoded bytes: loads with equal keys are one fetch.
 ///
-/// One reference, like `ImageLoadKey`. Each load makes a key of its own, so that `isSame(as:)` also tells whether a
-/// message is of this load or of an earlier one with an equal key.
+/// One reference, like `ImageLoadKey`.
 struct EncodedLoadKey: Sendable, Hashable {
     private final class Content: Sendable {
         let source: SourceKey
         let caching: ImageRequest.Caching.Access
         let allowsNetwork: Bool
-        let validators: Freshness.Validators?
+        let validators: ImageFreshness.Validators?
         let sendsCookies: Bool
         let byteLimit: Int?
         let serial: UInt64?
 
-        init(_ key: ImageLoadKey, cachedFreshness: Freshness?, caching: ImageRequest.Caching.Access) {
+        init(_ key: ImageLoadKey, cachedFreshness: ImageFreshness?, caching: ImageRequest.Caching.Access) {
             source = key.imageKey.source
             self.caching = caching
             allowsNetwork = key.caching.network
@@ -106,19 +102,16 @@ struct EncodedLoadKey: Sendable, Hashable {
     var caching: ImageRequest.Caching.Access { content.caching }
     var allowsNetwork: Bool { content.allowsNetwork }
     /// The validators of the cached bytes that are revalidated. Another version makes another conditional request.
-    var validators: Freshness.Validators? { content.validators }
+    var validators: ImageFreshness.Validators? { content.validators }
 
     /// - Parameters:
     ///   - cachedFreshness: The freshness of the cached bytes to revalidate; nil to load the bytes.
     ///   - skipsStoredBytes: True to fetch the bytes although the disk has them.
-    init(_ key: ImageLoadKey, revalidating cachedFreshness: Freshness?, skipsStoredBytes: Bool = false) {
+    init(_ key: ImageLoadKey, revalidating cachedFreshness: ImageFreshness?, skipsStoredBytes: Bool = false) {
         let caching = key.caching.originals
         content = Content(
             key, cachedFreshness: cachedFreshness, caching: skipsStoredBytes ? caching.subtracting(.read) : caching)
     }
-
-    /// Returns a Boolean value that indicates whether this is the very key, not an equal one.
-    func isSame(as other: EncodedLoadKey) -> Bool { content === other.content }
 
     static func == (one: EncodedLoadKey, other: EncodedLoadKey) -> Bool {
         let (one, other) = (one.content, other.content)

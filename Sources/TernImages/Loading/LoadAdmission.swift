@@ -11,14 +11,6 @@ struct QueuePlace: Sendable {
     fileprivate let generation: Int
 }
 
-/// An entry of the queue of a stage: a load that goes on when it gets a slot.
-enum QueuedLoad {
-    /// A load without a task.
-    case job(LoadJob)
-    /// A load in a task, which is resumed with true when it gets a slot, or with false when it is cancelled.
-    case caller(Waiter<Bool>)
-}
-
 /// The queue of one stage, with a limited number of slots. Each change is O(1), however many loads wait.
 ///
 /// The waiting loads form one doubly linked list for each priority, in flat arrays: a change of priority, a
@@ -187,7 +179,7 @@ struct DecodePace: Sendable {
 }
 
 /// A rate limit: a number of tokens per second, and a burst after a pause. Time is passed in.
-struct TokenBucket: Sendable {
+struct FetchRateLimiter: Sendable {
     private let perSecond: Double
     private let burst: Double
     private var tokens: Double
@@ -211,9 +203,6 @@ struct TokenBucket: Sendable {
         }
         return .seconds((1 - tokens) / perSecond)
     }
-
-    /// Returns an unused token.
-    mutating func returnToken() { tokens = min(burst, tokens + 1) }
 }
 
 /// Holds back loads until scrolling has settled. It says when the caller must check again.
@@ -256,7 +245,13 @@ struct ScrollDebouncer<Load: Equatable> {
         return isSettled
     }
 
-    mutating func remove(_ load: Load) { waiting.removeAll { $0 == load } }
+    /// Removes a load. Returns false if it does not wait.
+    @discardableResult
+    mutating func remove(_ load: Load) -> Bool {
+        guard let index = waiting.firstIndex(of: load) else { return false }
+        waiting.remove(at: index)
+        return true
+    }
 }
 
 /// Remembers failures that would only repeat themselves, with a limited number and lifetime. Time is passed in.

@@ -1,22 +1,15 @@
 import Tern
 import TernConcurrency
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 /// A stage with a limited number of loads at a time.
 enum LoadStage: Int, Sendable, CaseIterable {
     case fetch, decode, process
 }
 
-/// A subscriber of a load: a task of the user, or another load that waits for the result.
+/// A subscriber of a job: a task of the user, or the job that waits for the result.
 enum LoadSubscriber: Identifiable {
     case task(ImageTask)
-    /// A load of an image, which waits for encoded bytes or for the image before its last processor.
-    case job(LoadImageJob)
+    case job(LoadJob)
 
     var id: ObjectIdentifier {
         switch self {
@@ -30,34 +23,157 @@ enum LoadSubscriber: Identifiable {
     }
 }
 
-/// A running load. It owns its subscribers, its place in a queue, and its Swift task.
+/// One stage of a load. Each job waits for at most one other:
 ///
-/// Isolated to the pipeline's actor, which holds it in one of its two tables from its first subscriber to its end.
-/// Subscribers and the loads that they wait for refer to each other: `input` and the list of subscribers are emptied at
-/// the end.
+/// ```
+/// LoadImageJob (memory and disk) → DecodeImageJob → LoadDataJob (disk, second level, network)
+///                                → ProcessImageJob → LoadImageJob of the image before the processor → …
+/// ```
+/// A job starts with its first subscriber, and ends with its result or when its last subscriber leaves. Its work runs
+/// off the actor and ends with a message, after which the job takes its next step.
+///
+/// Isolated to the pipeline's actor, which each method takes. Subscribers and the jobs that they wait for refer to each
+/// other until the end of either.
 class LoadJob {
+    /// Identifies the job in messages, which may come after its end.
+    let number: UInt64
+    /// The identity of the image load for which the job was made.
+    let key: ImageLoadKey
+    /// The request of the first subscriber.
+    let request: ImageRequest
     /// Those that wait for the result.
     var subscribers = SubscriberList<LoadSubscriber>()
-    /// The task that runs the load or its present step; nil while a load that needs none waits for a slot or for its
-    /// bytes. The pipeline cancels it when the last subscriber leaves.
-    var task: Task<Void, Never>?
-    /// Whether the load is in its table.
-    var isRunning = true
+    /// The job that this one waits for; nil while it waits for none.
+    private(set) var dependency: LoadJob?
+    /// Whether the job has started and not ended.
+    private(set) var isRunning = false
     /// Whether the fetch waits until scrolling has settled. True only if all subscribers wait for it.
-    var waitsForScrolling: Bool
-    /// The place in the queue of a stage; nil while the load does not wait there.
-    var place: QueuePlace?
+    var waitsForScrolling = true
+    /// The place in the queue of a stage; nil while the job does not wait there.
+    private(set) var place: QueuePlace?
+    /// The step for which the job waits for a slot.
+    private var queuedStep: (() -> Void)?
+    /// The step after the work under way.
+    private var nextStep: (() -> Void)?
+    private var work: Task<Void, Never>?
 
-    init(waitsForScrolling: Bool) { self.waitsForScrolling = waitsForScrolling }
+    static let numbers = SerialNumbers()
+
+    init(_ key: ImageLoadKey, _ request: ImageRequest, number: UInt64 = LoadJob.numbers.next()) {
+        self.number = number
+        self.key = key
+        self.request = request
+    }
 
     /// The highest priority among the subscribers.
     var priority: LoadPriority { subscribers.priority }
-    /// The load that this one waits for.
-    var upstream: LoadJob? { nil }
-    /// The last reported progress of the fetch that the load waits for.
-    var fetchProgress: Session.Progress? { upstream?.fetchProgress }
+    /// The last reported progress of the fetch that the job waits for.
+    var progress: Session.Progress? { dependency?.progress }
 
-    /// Calls the closure for all tasks that wait for this load or for a result of it.
+    // MARK: Steps of each class
+
+    /// Takes the first step, also of the second attempt after a failure.
+    func start(in pipeline: isolated ImagePipeline) {}
+
+    /// Takes the step after the bytes that the job has waited for.
+    func receive(bytes: Result<EncodedImage, ImageError>, in pipeline: isolated ImagePipeline) {}
+
+    /// Takes the step after the image that the job has waited for.
+    func receive(image: Result<ImageResponse, ImageError>, in pipeline: isolated ImagePipeline) {}
+
+    /// Decodes the bytes of a preview that have arrived.
+    func chunksArrived(in pipeline: isolated ImagePipeline) {}
+
+    /// Handles a preview, or the end of the previews, from work of this job.
+    func receive(update: ProgressiveDecoding.Update, in pipeline: isolated ImagePipeline) {}
+
+    /// Shows a preview of the image that the job waits for.
+    func show(preview: RasterImage, in pipeline: isolated ImagePipeline) {}
+
+    /// Adds the job to the tables of the pipeline.
+    func register(in pipeline: isolated ImagePipeline) {
+        pipeline.jobs[number] = self
+        isRunning = true
+    }
+
+    /// Removes the job from the tables of the pipeline. Returns its subscribers.
+    @discardableResult
+    func end(in pipeline: isolated ImagePipeline) -> SubscriberList<LoadSubscriber> {
+        pipeline.jobs[number] = nil
+        isRunning = false
+        return subscribers.takeAll()
+    }
+
+    /// Ends the job without a result: it leaves its queue and the job that it waits for.
+    func cancel(in pipeline: isolated ImagePipeline) {
+        end(in: pipeline)
+        if let place = place.take() { pipeline.queues[place.stage.rawValue].remove(place) }
+        queuedStep = nil
+        nextStep = nil
+        work?.cancel()
+        leaveDependency(in: pipeline)
+    }
+}
+
+// MARK: Dependencies
+
+extension LoadJob {
+    /// Waits for the result of another job, which starts unless it runs already.
+    final func wait(for job: LoadJob, in pipeline: isolated ImagePipeline) {
+        dependency = job
+        pipeline.add(.job(self), priority, to: job, waitsForScrolling: waitsForScrolling)
+        guard job.isRunning else { return pipeline.start(job) }
+        if let progress = job.progress { forEachTask { $0.report(progress) } }
+    }
+
+    /// Waits for encoded bytes, whose load starts unless there is one.
+    /// - Parameters:
+    ///   - cachedFreshness: The freshness of the cached bytes to revalidate; nil to load the bytes.
+    ///   - skipsStoredBytes: True to fetch the bytes although the disk has them.
+    final func loadBytes(
+        revalidating cachedFreshness: ImageFreshness? = nil, skipsStoredBytes: Bool = false,
+        in pipeline: isolated ImagePipeline
+    ) {
+        let dataKey = EncodedLoadKey(key, revalidating: cachedFreshness, skipsStoredBytes: skipsStoredBytes)
+        loadBytes(dataKey, revalidating: cachedFreshness, in: pipeline)
+    }
+
+    /// Waits for the encoded bytes of a key.
+    final func loadBytes(
+        _ dataKey: EncodedLoadKey, revalidating cachedFreshness: ImageFreshness?, in pipeline: isolated ImagePipeline
+    ) {
+        pipeline.forgetFailure(ifIgnoredBy: request)
+        let running = pipeline.dataJobs[dataKey]
+        wait(for: running ?? LoadDataJob(dataKey, for: self, revalidating: cachedFreshness, pipeline), in: pipeline)
+    }
+
+    /// Removes the job from the subscribers of the job that it waits for.
+    final func leaveDependency(in pipeline: isolated ImagePipeline) {
+        if let job = dependency.take() { pipeline.remove(ObjectIdentifier(self), from: job) }
+    }
+
+    /// Stops waiting for a job that has removed this one from its subscribers. Returns false if it waits for another.
+    final func stopWaiting(for job: LoadJob) -> Bool {
+        guard dependency === job else { return false }
+        dependency = nil
+        return true
+    }
+
+    /// Ends the job, and passes the image to the jobs that wait for it.
+    final func finish(image result: Result<ImageResponse, ImageError>, in pipeline: isolated ImagePipeline) {
+        end(in: pipeline).visit { pass(image: result, to: $0, in: pipeline) }
+    }
+
+    /// Passes an image or an error to a job that has left the list of subscribers.
+    final func pass(
+        image result: Result<ImageResponse, ImageError>, to subscriber: LoadSubscriber,
+        in pipeline: isolated ImagePipeline
+    ) {
+        guard case .job(let job) = subscriber, job.stopWaiting(for: self) else { return }
+        job.receive(image: result, in: pipeline)
+    }
+
+    /// Calls the closure for all tasks that wait for this job or for a result of it.
     final func forEachTask(_ body: (ImageTask) -> Void) {
         subscribers.visit { subscriber in
             switch subscriber {
@@ -66,154 +182,62 @@ class LoadJob {
             }
         }
     }
+
+    /// Calls the closure for the jobs that wait for this one.
+    final func forEachDependent(_ body: (LoadJob) -> Void) {
+        subscribers.visit { if case .job(let job) = $0 { body(job) } }
+    }
 }
 
-/// The load of an image: decoded, and processed by all of its processors.
-final class LoadImageJob: LoadJob {
-    /// Another load that this one waits for, with the waiter that its result resumes; nil for a load without a task.
-    enum Input {
-        case image(LoadImageJob, Waiter<Result<LoadedImage, ImageError>>)
-        case data(LoadDataJob, Waiter<Result<EncodedImage, ImageError>>?)
-    }
+// MARK: Work
 
-    let key: ImageLoadKey
-    /// The request of the first subscriber.
-    let request: ImageRequest
-    /// The last processor; nil without processors.
-    let processor: (any ImageProcessor)?
-    /// The load that this one waits for.
-    var input: Input?
-    /// The cached image that was delivered and is being revalidated.
-    var cachedImage: LoadedImage?
-    /// The steps of a load that had no task yet: its look-ups, its bytes, and the image decoded from them. The task
-    /// takes them in place of its own.
-    var lookUps = ImageTrace()
-    var bytes: Result<EncodedImage, ImageError>?
-    var decoded: Result<StoredImage, ImageError>?
-    /// The previews, while bytes arrive.
-    var preview: PreviewDecoding?
-    /// The priority without subscribers.
-    private let ownPriority: LoadPriority
-
-    /// - Parameter priority: The priority of a load without subscribers, whose result a caller awaits in its own task.
-    init(
-        _ key: ImageLoadKey, _ request: ImageRequest, waitsForScrolling: Bool = true, priority: LoadPriority = .lowest
+extension LoadJob {
+    /// Runs work off the actor, and passes its result to the next step, unless the job has ended by then.
+    /// - Parameters:
+    ///   - stage: The stage whose slot the job holds until the end of the work; nil for none.
+    ///   - executor: The threads of the work; nil for those of all tasks.
+    final func run<Value: Sendable>(
+        in pipeline: isolated ImagePipeline, holding stage: LoadStage? = nil, on executor: ImageExecutor? = nil,
+        _ work: @escaping @Sendable () async -> Value, then next: @escaping (Value) -> Void
     ) {
-        self.key = key
-        self.request = request
-        processor = request.processors.isEmpty ? nil : request.steps.last
-        ownPriority = priority
-        super.init(waitsForScrolling: waitsForScrolling)
-    }
-
-    override var priority: LoadPriority { max(ownPriority, subscribers.priority) }
-
-    override var upstream: LoadJob? {
-        switch input {
-        case .image(let job, _)?: job
-        case .data(let job, _)?: job
-        case nil: nil
+        let result = WorkResult<Value>()
+        nextStep = { if let value = result.take() { next(value) } }
+        let number = number
+        // Ends with the work. `cancel(in:)` cancels it.
+        self.work = Task(executorPreference: executor) { @concurrent in
+            // It may have been cancelled in the queue of the executor.
+            if !Task.isCancelled { result.set(await work()) }
+            pipeline.send(.workEnded(number, stage))
         }
     }
 
-    /// Passes a result to a load that applies a processor to the image.
-    func resume(_ dependent: LoadImageJob, with result: Result<LoadedImage, ImageError>) {
-        if case .image(let input, let waiter)? = dependent.input, input === self { waiter.resume(returning: result) }
+    /// Takes the step after the work.
+    final func workEnded() {
+        work = nil
+        nextStep.take()?()
+    }
+
+    /// Waits for a slot of a stage. The step must start work that holds the slot.
+    final func enter(_ stage: LoadStage, in pipeline: isolated ImagePipeline, then step: @escaping () -> Void) {
+        if pipeline.takeSlot(at: stage) { return step() }
+        queuedStep = step
+        place = pipeline.enqueue(self, at: stage)
+        // With a rate limit, there may be a slot for this job or for another one.
+        pipeline.admitNext(at: stage)
+    }
+
+    /// Takes the step for which the job has waited in a queue, with a slot.
+    final func admit() {
+        place = nil
+        queuedStep.take()?()
     }
 }
 
-/// The load of the encoded bytes of an image, for all image loads that need them.
-final class LoadDataJob: LoadJob, Equatable {
-    let key: EncodedLoadKey
-    /// The request of the first subscriber.
-    let request: ImageRequest
-    /// The freshness of the cached bytes that are revalidated; nil to load the bytes.
-    let cachedFreshness: Freshness?
-    /// The chunks of the response; nil if no subscriber shows previews.
-    let chunks: ChunkBuffer?
-    /// Resumed when scrolling has settled; nil while the load does not wait for it.
-    var scrollWaiter: Waiter<Bool>?
-    /// The steps of a load that had no task yet: its look-up and its fetch. The task takes them in place of its own.
-    var lookUps = ImageTrace()
-    var fetched: Result<ImageFetcher.Fetched, ImageError>?
-    /// The user as whom the last request was sent.
-    var user = ImageUser.unknown
-    /// The last progress of the fetch, for later subscribers.
-    private var progress: Session.Progress?
+/// The result of work that a message announces, set on one thread and taken on the actor.
+private final class WorkResult<Value: Sendable>: Sendable {
+    private let value = Lock<Value?>(nil)
 
-    init(_ key: EncodedLoadKey, _ request: ImageRequest, cachedFreshness: Freshness?, chunks: ChunkBuffer?) {
-        self.key = key
-        self.request = request
-        self.cachedFreshness = cachedFreshness
-        self.chunks = chunks
-        super.init(waitsForScrolling: true)
-    }
+    func set(_ new: Value) { value.withLock { $0 = new } }
 
-    override var fetchProgress: Session.Progress? { progress }
-
-    /// Reports the progress of the fetch to all tasks that wait for it.
-    func report(_ progress: Session.Progress) {
-        self.progress = progress
-        forEachTask { $0.report(progress) }
-    }
-
-    /// Reports the arrival of all bytes, for tasks that saw no earlier progress.
-    func reportWhole(_ data: Data) {
-        report(Session.Progress(completedBytes: Int64(data.count), totalBytes: Int64(data.count)))
-    }
-
-    /// Calls the closure for all image loads that wait for the bytes.
-    func forEachDependent(_ body: (LoadImageJob) -> Void) {
-        for case .job(let job) in subscribers.all { body(job) }
-    }
-
-    static func == (one: LoadDataJob, other: LoadDataJob) -> Bool { one === other }
-}
-
-/// The work and the results that the actor hands to other threads at the end of a turn, in which it handles many
-/// messages: one wake-up of a thread then serves many loads.
-struct Outbox {
-    /// The loads whose fetch begins. Each holds a slot.
-    var fetches: [LoadDataJob] = []
-    /// The loads whose bytes are decoded. Each holds a slot.
-    var decodes: [LoadImageJob] = []
-    /// The callers that have a result.
-    var callers: [Waiter<Bool>] = []
-
-    /// The number of callers that are resumed together. More would wait for the last of them.
-    static let callerLimit = 64
-}
-
-/// Messages to an actor from any thread, in order. One task handles all messages that have arrived by then.
-final class Mailbox<Message: Sendable>: Sendable {
-    private struct State {
-        var messages: [Message] = []
-        var hasRunningTask = false
-    }
-
-    private let state = Lock(State())
-
-    /// Adds a message. Returns true if the caller must start a task that takes the messages, because none is running.
-    func append(_ message: Message) -> Bool {
-        state.withLock { state in
-            state.messages.append(message)
-            defer { state.hasRunningTask = true }
-            return !state.hasRunningTask
-        }
-    }
-
-    /// Replaces the array by the messages that have arrived. Returns false if there are none: the calling task must end
-    /// then.
-    func takeAll(_ messages: inout [Message]) -> Bool {
-        messages.removeAll(keepingCapacity: true)
-        state.withLock { state in
-            // The two arrays are swapped, so that neither is allocated again.
-            swap(&state.messages, &messages)
-            guard messages.isEmpty else { return }
-            state.hasRunningTask = false
-            // Releases the memory of a burst.
-            if state.messages.capacity > 1_024 { state.messages = [] }
-        }
-        return !messages.isEmpty
-    }
+    func take() -> Value? { value.withLock { $0.take() } }
 }

@@ -38,29 +38,27 @@ public actor ImagePipeline {
     nonisolated let cookiePartition: CachePartition
     /// The hook and the clock that each request needs, beside the configuration: reading them there would copy all of
     /// it.
-    private nonisolated let cacheKey: (@Sendable (ImageRequest) -> String?)?
+    nonisolated let cacheKey: (@Sendable (ImageRequest) -> String?)?
     nonisolated let date: @Sendable () -> Date
-    private nonisolated let inbox = Mailbox<Message>()
+    nonisolated let inbox = Mailbox<Message>()
 
-    /// The running loads of images.
+    /// The running jobs by number.
+    var jobs: [UInt64: LoadJob] = [:]
+    /// Those that load an image.
     var imageJobs: [ImageLoadKey: LoadImageJob] = [:]
-    /// The running loads of encoded bytes.
+    /// Those that load encoded bytes.
     var dataJobs: [EncodedLoadKey: LoadDataJob] = [:]
 
     /// A queue for each stage, in the order of `LoadStage`.
-    var queues: [StageQueue<QueuedLoad>]
-    private var decodePace: DecodePace
-    /// The work and the results for other threads.
-    var outbox = Outbox()
-    /// Whether the outbox is emptied when the actor has handled its messages.
-    var isInTurn = false
-    var rateLimiter: TokenBucket?
+    var queues: [StageQueue<LoadJob>]
+    var decodePace: DecodePace
+    var rateLimiter: FetchRateLimiter?
     /// Whether a timer runs until the rate allows the next fetch.
     var isAwaitingRate = false
     var scrollDebouncer = ScrollDebouncer<LoadDataJob>()
     var failures: NegativeCache<SourceKey>
-    private let clock: RelativeClock
-    private var networkWatch: Task<Void, Never>?
+    let clock: RelativeClock
+    var networkWatch: Task<Void, Never>?
     private let pressureWatch: Task<Void, Never>?
 
     /// Creates a pipeline with its own caches.
@@ -80,7 +78,7 @@ public actor ImagePipeline {
         queues = LoadStage.allCases.map { StageQueue($0, configuration) }
         decodePace = DecodePace(configuration)
         failures = NegativeCache(limit: configuration.failureLimit, lifetime: configuration.failureLifetime)
-        rateLimiter = configuration.rateLimit.map(TokenBucket.init)
+        rateLimiter = configuration.rateLimit.map(FetchRateLimiter.init)
         clock = RelativeClock(configuration.clock)
         let budget = configuration.frameBudget
         pressureWatch = configuration.pressure.map { source in
@@ -117,20 +115,14 @@ public actor ImagePipeline {
             stored.satisfies(request.options)
         else { return beginLoad(of: key, request: request, stale: nil, response: nil) }
         if let error = stored.rejection(by: request.options) {
-            return ImageTask(
-                request, result: .failure(error.from(request.source.description)), pipeline: self)
+            return ImageTask(request, result: .failure(error.from(request.source.description)), pipeline: self)
         }
         let isStale = !stored.freshness.isFresh(at: date())
-        var trace = ImageTrace.memoryHit
-        if isStale {
-            trace = ImageTrace()
-            trace.add(.memory, .stale)
-        }
         if isStale, request.options.revalidation == .beforeDelivery, request.caching.network {
             return beginLoad(of: key, request: request, stale: stored, response: nil)
         }
-        let loaded = LoadedImage(stored: stored, source: .memory, trace: trace)
-        let response = ImageResponse(loaded, isStale: isStale, options: request.options)
+        let trace = isStale ? ImageTrace.memoryStale : .memoryHit
+        let response = ImageResponse(stored, source: .memory, trace: trace).delivered(for: request.options, at: date())
         if request.options.revalidation == .always || request.options.revalidation == .whenStale && isStale,
             request.caching.network
         {
@@ -148,7 +140,7 @@ public actor ImagePipeline {
     ) -> ImageTask {
         let task = ImageTask(request, loadKey: ImageLoadKey(key, request), pipeline: self)
         if let response { task.deliver(response) }
-        send(stale.map { .revalidate(task, $0) } ?? .begin(task))
+        send(.begin(task, stale: stale))
         return task
     }
 
@@ -156,7 +148,7 @@ public actor ImagePipeline {
     ///
     /// Returns a stale image as it is in the cache; the load continues to revalidate it.
     public nonisolated func image(from request: ImageRequest) async throws(ImageError) -> RasterImage {
-        try await delivered(for: request).response.image
+        try await response(for: request).image
     }
 
     /// Loads the image at a URL, in its own size. Otherwise like `image(from:)` of a request.
@@ -166,12 +158,8 @@ public actor ImagePipeline {
 
     /// Loads an image, with its origin and trace. Otherwise like `image(from:)`.
     public nonisolated func response(for request: ImageRequest) async throws(ImageError) -> ImageResponse {
-        try await delivered(for: request).response
-    }
-
-    private nonisolated func delivered(for request: ImageRequest) async throws(ImageError) -> DeliveredResponse {
         let task = task(for: request)
-        return try await task.delivered { _ in task.cancel() }
+        return try await task.response { _ in task.cancel() }
     }
 
     /// Loads the image at a URL, in its own size, with its origin and trace. Otherwise like `image(from:)`.
@@ -186,12 +174,13 @@ public actor ImagePipeline {
     public func data(for request: ImageRequest) async throws(ImageError) -> Data {
         var request = request
         request.options.progressive = .none
-        // A load outside the tables: the caller waits for the bytes like a load that would decode them.
-        let job = LoadImageJob(
-            ImageLoadKey(key(of: request), request), request, waitsForScrolling: request.options.waitsForScrolling,
-            priority: LoadPriority(request.priority, isVisible: request.isVisible))
+        let caller = DataCallerJob(ImageLoadKey(key(of: request), request), request)
+        // If the caller is already cancelled, start nothing, because nothing would cancel the new load.
+        if !Task.isCancelled { caller.loadBytes(in: self) }
+        let result = await caller.waiter.wait(cancelled: .failure(.cancelled))
+        caller.leaveDependency(in: self)
         do throws(ImageError) {
-            return try await encodedImage(for: job, revalidating: nil).data
+            return try result.get().data
         } catch {
             throw error.from(request.source.description)
         }
@@ -261,201 +250,14 @@ public actor ImagePipeline {
         return ImageKey(request, source: SourceKey(named: name, request.source.request), in: partition)
     }
 
-    private nonisolated func partition(of request: ImageRequest) -> CachePartition {
+    nonisolated func partition(of request: ImageRequest) -> CachePartition {
         request.options.handlesCookies ? cookiePartition : partition
-    }
-
-    /// Returns the key of what is sent for an image. Requests for one image by `hooks.cacheKey` can differ in it, and
-    /// one of them can fail where another succeeds: the signature of its URL has expired.
-    nonisolated func sentKey(of request: ImageRequest) -> SourceKey {
-        cacheKey == nil ? key(of: request).source : ImageKey(request, in: partition(of: request)).source
-    }
-
-    /// Returns whether the failure of a request that was sent is also that of another one, which has joined its load. A
-    /// definite failure says nothing about a request that differs in what is sent.
-    nonisolated func isFailure(_ error: ImageError, of sent: ImageRequest, alsoOf request: ImageRequest) -> Bool {
-        let isDefinite = error.isRemembered || error.kind == .failedBefore
-        return cacheKey == nil || !isDefinite || sentKey(of: sent) == sentKey(of: request)
-    }
-
-    /// Returns the user as whom a request would be sent now.
-    func user(of request: ImageRequest) -> ImageUser {
-        guard var sent = request.source.request else { return .nobody }
-        if configuration.hooks.prepare != nil { return .unknown }
-        if !request.options.handlesCookies, sent.cookies == nil { sent.cookies = CookieUse.none }
-        switch configuration.session.user(of: sent) {
-        case .nobody: return .nobody
-        case .fields(let hash): return .fields(hash)
-        case .unknown: return .unknown
-        }
-    }
-
-    /// Returns the remembered failure of a request; nil without one.
-    func rememberedFailure(of request: ImageRequest) -> ImageError? {
-        if failures.isEmpty { return nil }
-        return failures.error(for: sentKey(of: request), at: now) { user(of: request) }
     }
 
     /// Returns a Boolean value that indicates whether two requests are one load, shown in one way.
     package nonisolated func isOneLoad(_ one: ImageRequest, _ other: ImageRequest) -> Bool {
         one.options.requiresAnimation == other.options.requiresAnimation
             && ImageLoadKey(key(of: one), one) == ImageLoadKey(key(of: other), other)
-    }
-
-    // MARK: State
-
-    /// The time since the pipeline was created.
-    var now: Duration { clock.now() }
-
-    /// Remembers a failure that would only repeat itself. Files and closures are exempt: they cost no network, and the
-    /// program may have repaired them.
-    ///
-    /// - Parameter user: The user as whom the request was sent.
-    func recordFailure(_ error: ImageError, of request: ImageRequest, user: ImageUser) {
-        guard error.isRemembered, request.source.request != nil else { return }
-        failures.record(error, for: sentKey(of: request), at: now, user: user)
-        watchNetwork()
-    }
-
-    /// Forgets failures when the network comes back. The watch starts with the first failure.
-    private func watchNetwork() {
-        guard networkWatch == nil, let reachability = configuration.reachability else { return }
-        let statuses = reachability.statuses
-        networkWatch = Task { [weak self] in
-            var wasReachable = true
-            for await status in statuses {
-                if status.isReachable, !wasReachable { await self?.forgetFailures() }
-                wasReachable = status.isReachable
-                if self == nil { return }
-            }
-        }
-    }
-}
-
-// MARK: Messages
-
-extension ImagePipeline {
-    /// A message to the actor from another thread.
-    enum Message: Sendable {
-        case begin(ImageTask)
-        /// Begins a task for a stale image from memory. With `.beforeDelivery`, the task has not received the image
-        /// yet.
-        indirect case revalidate(ImageTask, StoredImage)
-        case cancel(ImageTask)
-        case changePriority(ImageTask)
-        /// The key is the very one of the load.
-        case progress(EncodedLoadKey, Session.Progress)
-        case chunksArrived(EncodedLoadKey)
-        /// A fetch has ended, and its slot is free.
-        indirect case fetched(EncodedLoadKey, Result<ImageFetcher.Fetched, ImageError>)
-        /// A decode has ended, and its slot is free. The key is the very one of the load.
-        indirect case decoded(ImageLoadKey, DecodedImage)
-        case scrolling(Bool)
-        case barrier(Waiter<Void>)
-    }
-
-    /// Sends a message. Messages are handled in order; one task handles all that have arrived by then.
-    nonisolated func send(_ message: Message) {
-        if inbox.append(message) { Task { await self.handleMessages() } }
-    }
-
-    /// Waits until all earlier messages have been handled.
-    nonisolated func waitForMessages() async {
-        let waiter = Waiter<Void>()
-        send(.barrier(waiter))
-        await waiter.wait()
-    }
-
-    /// Handles all messages, in turns.
-    private func handleMessages() async {
-        var messages: [Message] = []
-        var count = 0
-        while inbox.takeAll(&messages) {
-            isInTurn = true
-            for (index, message) in messages.enumerated() {
-                handle(message)
-                // A turn of many messages would keep other threads without work.
-                if index % 64 == 63 { emptyOutbox() }
-            }
-            isInTurn = false
-            emptyOutbox()
-            count += messages.count
-            // Lets other calls in, even if messages come without a pause.
-            if count >= 1_024 {
-                count = 0
-                await Task.yield()
-            }
-        }
-    }
-
-    /// Returns the load that a message is about; nil if it has ended, also if another load has an equal key now.
-    private func job(of key: EncodedLoadKey) -> LoadDataJob? {
-        dataJobs[key].flatMap { $0.key.isSame(as: key) ? $0 : nil }
-    }
-
-    private func handle(_ message: Message) {
-        switch message {
-        case .begin(let task): subscribe(task, stale: nil)
-        case .revalidate(let task, let stale): subscribe(task, stale: stale)
-        case .cancel(let task): unsubscribe(task)
-        case .changePriority(let task): changePriority(of: task)
-        case .progress(let key, let progress): job(of: key)?.report(progress)
-        case .chunksArrived(let key):
-            job(of: key)?.forEachDependent { $0.decodeNewChunks() }
-        case .fetched(let key, let result):
-            releaseSlot(at: .fetch)
-            if let job = job(of: key) { fetchEnded(job, with: result) }
-        case .decoded(let key, let decoded):
-            if let time = decoded.nanoseconds {
-                decodePace.record(nanoseconds: time)
-                queues[LoadStage.decode.rawValue].limit = decodePace.limit
-            }
-            releaseSlot(at: .decode)
-            if let job = imageJobs[key], job.key.isSame(as: key) { decodingEnded(job, with: decoded.result) }
-        case .barrier(let waiter): waiter.resume()
-        case .scrolling(let isScrolling): perform(scrollDebouncer.report(isScrolling: isScrolling))
-        }
-    }
-}
-
-// MARK: Turns
-
-extension ImagePipeline {
-    /// Begins the step for which a load without a task has a slot, at the end of the turn.
-    func begin(_ job: LoadJob) {
-        switch job {
-        case let job as LoadDataJob: outbox.fetches.append(job)
-        case let job as LoadImageJob: outbox.decodes.append(job)
-        default: break
-        }
-        if !isInTurn { emptyOutbox() }
-    }
-
-    /// Hands the work and the results of the turn to other threads.
-    func emptyOutbox() {
-        // A load that was cancelled meanwhile gives its slot to the next one, which is added at the end.
-        let wasInTurn = isInTurn
-        isInTurn = true
-        defer { isInTurn = wasInTurn }
-        var index = 0
-        while index < outbox.fetches.count {
-            startFetch(outbox.fetches[index])
-            index += 1
-        }
-        outbox.fetches.removeAll(keepingCapacity: true)
-        index = 0
-        while index < outbox.decodes.count {
-            startDecoding(outbox.decodes[index])
-            index += 1
-        }
-        outbox.decodes.removeAll(keepingCapacity: true)
-        resumeCallers()
-    }
-
-    /// Resumes the callers that have a result.
-    func resumeCallers() {
-        for caller in outbox.callers { caller.resume(returning: true) }
-        outbox.callers.removeAll(keepingCapacity: true)
     }
 }
 

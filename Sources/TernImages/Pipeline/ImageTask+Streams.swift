@@ -83,32 +83,30 @@ extension ImageTask {
         var previewCount = 0
         var preview: RasterImage?
         var responseCount = 0
-        var delivered: DeliveredResponse?
+        var response: ImageResponse?
         var end: Result<Void, ImageError>?
-
-        var response: ImageResponse? { delivered?.response }
 
         /// Whether there is a result for callers.
         var hasResult: Bool {
-            if delivered != nil { return true }
+            if response != nil { return true }
             return if case .failure? = end { true } else { false }
         }
 
         /// The result for callers. A failure after an image was delivered does not replace the image.
-        var result: Result<DeliveredResponse, ImageError>? {
-            if let delivered { return .success(delivered) }
+        var result: Result<ImageResponse, ImageError>? {
+            if let response { return .success(response) }
             if case .failure(let error)? = end { return .failure(error) }
             return nil
         }
 
-        mutating func add(_ delivered: DeliveredResponse) {
-            self.delivered = delivered
+        mutating func add(_ response: ImageResponse) {
+            self.response = response
             responseCount += 1
             preview = nil
         }
 
-        mutating func end(_ result: Result<DeliveredResponse?, ImageError>) {
-            if case .success(let delivered?) = result { add(delivered) }
+        mutating func end(_ result: Result<ImageResponse?, ImageError>) {
+            if case .success(let response?) = result { add(response) }
             end = result.map { _ in }
             // The arrival of the last bytes is not reported separately.
             let (done, total) = (progress.completedBytes, progress.totalBytes)
@@ -116,26 +114,6 @@ extension ImageTask {
             progress = Session.Progress(
                 completedBytes: isWhole ? total ?? done : done, totalBytes: total, isFinished: true)
         }
-    }
-}
-
-/// A response as tasks hold it: one object for all tasks of a load, which may be thousands.
-final class DeliveredResponse: Sendable {
-    let response: ImageResponse
-    /// The image that the request of a task may reject; nil if it was accepted already.
-    let stored: StoredImage?
-
-    init(_ response: ImageResponse) {
-        self.response = response
-        stored = nil
-    }
-
-    /// Creates the response of a load.
-    init(_ loaded: LoadedImage, options: ImageRequest.Options, at date: Date) {
-        let isNew = loaded.source == .network || loaded.source == .revalidated
-        let isStale = !isNew && !loaded.stored.freshness.isFresh(at: date)
-        response = ImageResponse(loaded, isStale: isStale, options: options)
-        stored = loaded.stored
     }
 }
 

@@ -42,7 +42,7 @@ public final class ImageTask: Sendable, Identifiable {
         loadKey = nil
         self.pipeline = pipeline
         var state = State(priority: LoadPriority(request.priority, isVisible: request.isVisible))
-        state.newest.end(result.map(DeliveredResponse.init))
+        state.newest.end(result.map { $0 })
         self.state = Lock(state)
         activity = nil
     }
@@ -65,18 +65,18 @@ public final class ImageTask: Sendable, Identifiable {
     /// For an image that is revalidated, this is the cached one; `responses` also gives the changed one. Cancelling the
     /// caller only ends its own wait, with an error of kind `.cancelled`; `cancel()` ends the task.
     public var response: ImageResponse {
-        get async throws(ImageError) { try await delivered { $0.resume(returning: false) }.response }
+        get async throws(ImageError) { try await response { $0.resume(returning: false) } }
     }
 
-    /// Returns the response as all tasks of the load share it: a copy of an `ImageResponse` retains each of its parts.
+    /// Returns the response, as soon as it is available.
     ///
     /// - Parameter cancel: Called if the caller is cancelled while it waits. It must resume the waiter with false, or
     ///   end the task, which resumes it.
-    func delivered(onCancel cancel: @Sendable (Waiter<Bool>) -> Void) async throws(ImageError) -> DeliveredResponse {
+    func response(onCancel cancel: @Sendable (Waiter<Bool>) -> Void) async throws(ImageError) -> ImageResponse {
         // A load that has ended, often one from memory, needs no waiter.
         if let known = state.withLock({ $0.newest.result }) { return try known.get() }
         let waiter = Waiter<Bool>()
-        let known = state.withLock { state -> Result<DeliveredResponse, ImageError>? in
+        let known = state.withLock { state -> Result<ImageResponse, ImageError>? in
             if let result = state.newest.result { return result }
             state.waiters.append(waiter)
             return nil
@@ -95,11 +95,11 @@ public final class ImageTask: Sendable, Identifiable {
 
     /// The image, as soon as it is available. Otherwise like `response`.
     public var image: RasterImage {
-        get async throws(ImageError) { try await delivered { $0.resume(returning: false) }.response.image }
+        get async throws(ImageError) { try await response.image }
     }
 
     /// The result so far, without waiting; nil while there is none.
-    public var current: Result<ImageResponse, ImageError>? { state.withLock { $0.newest.result }?.map(\.response) }
+    public var current: Result<ImageResponse, ImageError>? { state.withLock { $0.newest.result } }
 
     /// A Boolean value that indicates whether the task has ended, revalidation included.
     public var isFinished: Bool { state.withLock { $0.newest.end != nil } }
@@ -134,7 +134,7 @@ public final class ImageTask: Sendable, Identifiable {
     /// Ends the task with an error of kind `.cancelled`, unless it has ended. Work without another subscriber is
     /// stopped.
     public func cancel() {
-        if end(.failure(.cancelled)) { pipeline.send(.cancel(self)) }
+        if end({ _ in .failure(.cancelled) }) { pipeline.send(.cancel(self)) }
     }
 
     // MARK: Updates from the pipeline
@@ -148,7 +148,7 @@ public final class ImageTask: Sendable, Identifiable {
         }
     }
 
-    func preview(_ image: RasterImage) {
+    func show(preview image: RasterImage) {
         update { newest in
             guard newest.responseCount == 0 else { return false }
             newest.preview = image
@@ -160,57 +160,47 @@ public final class ImageTask: Sendable, Identifiable {
     /// Delivers an image of a load, after which the task may continue.
     ///
     /// Returns false if the request rejects the image; the task has ended then.
-    func deliver(_ delivered: DeliveredResponse) -> Bool {
-        if let error = delivered.stored?.rejection(by: request.options) {
-            end(.failure(error.from(request.source.description)))
+    @discardableResult
+    func deliver(_ response: ImageResponse) -> Bool {
+        if case .failure(let error) = accepted(.success(response)) {
+            end { _ in .failure(error) }
             return false
         }
         update { newest in
-            newest.add(delivered)
+            newest.add(response)
             return true
         }
         return true
     }
 
-    /// Delivers an image after which the task may continue.
-    func deliver(_ response: ImageResponse) { _ = deliver(DeliveredResponse(response)) }
-
-    /// Ends the task with the last result of its load, and adds the callers that wait for a result to the list: the
-    /// caller must resume them.
-    func end(_ result: Result<DeliveredResponse, ImageError>, callers: inout [Waiter<Bool>]) {
-        switch result {
-        case .failure(let error):
+    /// Ends the task with the last result of its load.
+    func finish(_ result: Result<ImageResponse, ImageError>) {
+        let accepted = accepted(result)
+        end { newest in
             // A failed revalidation keeps the delivered image.
-            let named = error.from(request.source.description)
-            end(callers: &callers) { $0.delivered == nil ? .failure(named) : .success(nil) }
-        case .success(let delivered):
-            if let error = delivered.stored?.rejection(by: request.options) {
-                let named = error.from(request.source.description)
-                end(callers: &callers) { _ in .failure(named) }
-                return
-            }
+            if case .failure = result, newest.response != nil { return .success(nil) }
             // The same image may have been delivered from memory before the load began.
-            let pixels = delivered.response.image.pixels
-            end(callers: &callers) {
-                .success($0.delivered?.response.image.pixels === pixels ? nil : delivered)
-            }
+            return accepted.map { $0.image.pixels === newest.response?.image.pixels ? nil : $0 }
+        }
+    }
+
+    /// Ends the task with the image that was delivered before.
+    func finish() { end { _ in .success(nil) } }
+
+    /// Returns a result as the task gets it: the error names its source, and the request may reject the image.
+    private func accepted(_ result: Result<ImageResponse, ImageError>) -> Result<ImageResponse, ImageError> {
+        switch result {
+        case .success(let response):
+            guard let error = response.stored.rejection(by: request.options) else { return result }
+            return .failure(error.from(request.source.description))
+        case .failure(let error): return .failure(error.from(request.source.description))
         }
     }
 
     /// Ends the task with the last image, or with nil if one was delivered before. Returns false if the task had ended.
     @discardableResult
-    func end(_ result: Result<ImageResponse?, ImageError>) -> Bool {
-        let delivered = result.map { $0.map { DeliveredResponse($0) } }
-        var callers: [Waiter<Bool>] = []
-        defer { for caller in callers { caller.resume(returning: true) } }
-        return end(callers: &callers) { _ in delivered }
-    }
-
-    @discardableResult
-    private func end(
-        callers: inout [Waiter<Bool>], _ result: (Snapshot) -> Result<DeliveredResponse?, ImageError>
-    ) -> Bool {
-        let isFirst = update(callers: &callers) { newest in
+    private func end(_ result: (Snapshot) -> Result<ImageResponse?, ImageError>) -> Bool {
+        let isFirst = update { newest in
             newest.end(result(newest))
             return true
         }
@@ -219,19 +209,11 @@ public final class ImageTask: Sendable, Identifiable {
     }
 
     /// Changes the newest state unless the task has ended, and notifies callers and streams.
-    private func update(_ change: (inout Snapshot) -> Bool) {
-        var callers: [Waiter<Bool>] = []
-        update(callers: &callers, change)
-        for caller in callers { caller.resume(returning: true) }
-    }
-
-    /// Changes the newest state unless the task has ended, notifies streams, and adds the callers to notify to the
-    /// list.
     ///
     /// Updates before the end come from one thread at a time; the end comes from any thread. An update that reaches the
     /// streams after the end has no effect.
     @discardableResult
-    private func update(callers: inout [Waiter<Bool>], _ change: (inout Snapshot) -> Bool) -> Bool {
+    private func update(_ change: (inout Snapshot) -> Bool) -> Bool {
         let notifications = state.withLock { state -> PendingNotifications? in
             guard state.newest.end == nil, change(&state.newest) else { return nil }
             var pending = PendingNotifications(latest: state.latest, newest: state.latest == nil ? nil : state.newest)
@@ -242,7 +224,7 @@ public final class ImageTask: Sendable, Identifiable {
         if let latest = notifications.latest, let newest = notifications.newest {
             if newest.end == nil { latest.update { _ in newest } } else { latest.finish { _ in newest } }
         }
-        callers += notifications.waiters
+        for waiter in notifications.waiters { waiter.resume(returning: true) }
         return true
     }
 

@@ -32,7 +32,7 @@ import Foundation
     }
 
     private func stale(_ version: Int, _ width: Int) throws -> StoredImage {
-        var freshness = Freshness(received: 0, lifetime: 0)
+        var freshness = ImageFreshness(received: 0, lifetime: 0)
         freshness.entityTag = "\"\(version)\""
         return StoredImage(image: try gradient(width, 40), animation: nil, data: nil, freshness: freshness)
     }
@@ -84,7 +84,7 @@ import Foundation
         let key = kit.pipeline.key(of: request).text
         func received() async throws -> Double? {
             let entry = try await cache.entry(for: key)
-            return entry.flatMap { Freshness($0.metadata) }?.received
+            return entry.flatMap { ImageFreshness($0.metadata) }?.received
         }
         let first = try #require(try await received())
         kit.pipeline.memory.removeAll()
@@ -113,7 +113,7 @@ import Foundation
         let kit = PipelineKit(stub, disk: .cache(cache))
         var request = ImageRequest(try url("https://a.example/1.png"))
         request.caching.memory = []
-        var freshness = Freshness(received: 0, lifetime: 0)
+        var freshness = ImageFreshness(received: 0, lifetime: 0)
         freshness.entityTag = "\"1\""
         try await cache.insert(
             picture, for: DiskTier.encodedKey(request.source.key), metadata: freshness.encoded)

@@ -188,7 +188,7 @@ import Foundation
     @Test func bytesThatDoNotDecodeAreFetchedAnewAndReplaced() async throws {
         let store = TestStore()
         let key = try await filled(store)
-        let metadata = Freshness(received: Date().timeIntervalSince1970, lifetime: 60).encoded
+        let metadata = ImageFreshness(received: Date().timeIntervalSince1970, lifetime: 60).encoded
         store.values[key] =
             SharedValue(received: Date(), metadata: metadata, value: Data("no picture".utf8)).encoded(for: key)
         let kit = try kit(store)
@@ -214,7 +214,7 @@ import Foundation
         let store = TestStore()
         let key = try await filled(store)
         let ahead = Date().addingTimeInterval(86_400)
-        let metadata = Freshness(received: ahead.timeIntervalSince1970, lifetime: 60).encoded
+        let metadata = ImageFreshness(received: ahead.timeIntervalSince1970, lifetime: 60).encoded
         store.values[key] =
             SharedValue(received: ahead, metadata: metadata, value: try Pictures.png()).encoded(for: key)
         store.setAge(.seconds(59))

@@ -4,38 +4,36 @@ import Testing
 @testable import TernImages
 
 @Suite struct LoadAdmissionTests {
-    // MARK: TokenBucket
+    // MARK: FetchRateLimiter
 
     @Test func aBucketGivesItsBurstAndThenOneForEachInterval() {
-        var bucket = TokenBucket(ImagePipeline.RateLimit(perSecond: 10, burst: 3))
-        for _ in 0..<3 { #expect(bucket.take(at: .zero) == .zero) }
-        #expect(bucket.take(at: .zero) == .milliseconds(100))
+        var limiter = FetchRateLimiter(ImagePipeline.RateLimit(perSecond: 10, burst: 3))
+        for _ in 0..<3 { #expect(limiter.take(at: .zero) == .zero) }
+        #expect(limiter.take(at: .zero) == .milliseconds(100))
         // A failed attempt takes no token.
-        #expect(bucket.take(at: .milliseconds(50)) == .milliseconds(50))
-        #expect(bucket.take(at: .milliseconds(100)) == .zero)
-        #expect(bucket.take(at: .milliseconds(100)) > .zero)
-        bucket.returnToken()
-        #expect(bucket.take(at: .milliseconds(100)) == .zero)
+        #expect(limiter.take(at: .milliseconds(50)) == .milliseconds(50))
+        #expect(limiter.take(at: .milliseconds(100)) == .zero)
+        #expect(limiter.take(at: .milliseconds(100)) > .zero)
         // Only the burst accumulates, and time that goes back adds no tokens.
-        for _ in 0..<3 { #expect(bucket.take(at: .seconds(100)) == .zero) }
-        #expect(bucket.take(at: .seconds(100)) > .zero)
-        #expect(bucket.take(at: .seconds(50)) > .zero)
-        #expect(bucket.take(at: .seconds(100)) > .zero)
+        for _ in 0..<3 { #expect(limiter.take(at: .seconds(100)) == .zero) }
+        #expect(limiter.take(at: .seconds(100)) > .zero)
+        #expect(limiter.take(at: .seconds(50)) > .zero)
+        #expect(limiter.take(at: .seconds(100)) > .zero)
     }
 
     @Test func aLongRunKeepsTheRate() {
-        var bucket = TokenBucket(ImagePipeline.RateLimit(perSecond: 80, burst: 25))
+        var limiter = FetchRateLimiter(ImagePipeline.RateLimit(perSecond: 80, burst: 25))
         var taken = 0
         for millisecond in 0..<10_000 {
-            while bucket.take(at: .milliseconds(millisecond)) == .zero { taken += 1 }
+            while limiter.take(at: .milliseconds(millisecond)) == .zero { taken += 1 }
         }
         #expect((800...825).contains(taken))
     }
 
     @Test func anInvalidLimitStillAdmitsLoads() {
-        var bucket = TokenBucket(ImagePipeline.RateLimit(perSecond: -1, burst: 0))
-        #expect(bucket.take(at: .zero) == .zero)
-        #expect(bucket.take(at: .zero) > .zero)
+        var limiter = FetchRateLimiter(ImagePipeline.RateLimit(perSecond: -1, burst: 0))
+        #expect(limiter.take(at: .zero) == .zero)
+        #expect(limiter.take(at: .zero) > .zero)
     }
 
     // MARK: DecodePace

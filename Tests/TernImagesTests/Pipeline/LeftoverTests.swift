@@ -118,7 +118,7 @@ import Foundation
         var turned = whole
         turned.processors = [.rotate(degrees: 90)]
         let stale = StoredImage(
-            image: try gradient(40, 30), animation: nil, data: nil, freshness: Freshness(received: 0, lifetime: 0))
+            image: try gradient(40, 30), animation: nil, data: nil, freshness: ImageFreshness(received: 0, lifetime: 0))
         kit.pipeline.memory.insert(stale, for: kit.pipeline.key(of: whole))
         let tasks = [kit.pipeline.task(for: turned), kit.pipeline.task(for: whole)]
         for task in tasks { #expect(try await task.response.isStale) }
@@ -135,7 +135,7 @@ import Foundation
         let kit = PipelineKit(stub, disk: .cache(cache))
         var request = ImageRequest(try url("https://a.example/1.png"))
         request.options.requiresAnimation = true
-        let freshness = Freshness(received: 0, lifetime: 0)
+        let freshness = ImageFreshness(received: 0, lifetime: 0)
         try await cache.insert(
             try Pictures.png(), for: DiskTier.encodedKey(request.source.key), metadata: freshness.encoded)
         #expect(await kit.pipeline.failure(of: request)?.kind == .unsupported)

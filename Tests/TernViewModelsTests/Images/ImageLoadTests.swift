@@ -119,7 +119,7 @@ struct ImageLoadEndTests {
         var request = photos.request("/slow/1")
         request.options.revalidation = .always
         let task = photos.pipeline.task(for: request)
-        view.meanwhile = { task.end(.success(changed)) }
+        view.meanwhile = { task.finish(.success(changed)) }
         if isThereAtOnce { task.deliver(first) }
         let load = view.showImage(of: task)
         if !isThereAtOnce { task.deliver(first) }

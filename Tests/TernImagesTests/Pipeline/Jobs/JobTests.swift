@@ -232,10 +232,7 @@ extension ImagePipeline {
     func nextSource(at stage: LoadStage) -> SourceKey? {
         var queue = queues[stage.rawValue]
         queue.leave()
-        guard queue.next() != nil else { return nil }
-        func isNext(_ job: LoadJob) -> Bool { job.place.map { $0.stage == stage && !queue.contains($0) } ?? false }
-        let image = imageJobs.values.first(where: isNext)?.key.imageKey.source
-        return image ?? dataJobs.values.first(where: isNext)?.key.source
+        return queue.next()?.key.imageKey.source
     }
 
     /// Returns true once the running loads are released after the closure was called. The time limit of the test ends

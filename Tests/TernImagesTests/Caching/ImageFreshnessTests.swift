@@ -13,11 +13,11 @@ import Foundation
 #endif
 
 /// Tests the rules of RFC 9111 on response heads.
-@Suite struct FreshnessTests {
+@Suite struct ImageFreshnessTests {
     private let now = Date(timeIntervalSince1970: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT
 
-    private func freshness(_ headers: Headers, fallback: Duration = .seconds(1_000)) -> Freshness {
-        Freshness(ResponseHead(status: 200, headers: headers), now: now, fallback: fallback)
+    private func freshness(_ headers: Headers, fallback: Duration = .seconds(1_000)) -> ImageFreshness {
+        ImageFreshness(ResponseHead(status: 200, headers: headers), now: now, fallback: fallback)
     }
 
     @Test(arguments: [
@@ -63,7 +63,7 @@ import Foundation
         let minute = freshness(["Cache-Control": "max-age=60"])
         #expect(minute.isFresh(at: now.addingTimeInterval(59)))
         #expect(!minute.isFresh(at: now.addingTimeInterval(60)))
-        #expect(Freshness.always.isFresh(at: .distantFuture))
+        #expect(ImageFreshness.always.isFresh(at: .distantFuture))
         #expect(!freshness(["Cache-Control": "no-cache"]).isFresh(at: now))
     }
 
@@ -77,7 +77,7 @@ import Foundation
     @Test func theHeadersOfA304Win() {
         let old = freshness(["Cache-Control": "max-age=60", "ETag": "\"1\""])
         let later = now.addingTimeInterval(100)
-        func updated(_ headers: Headers) -> Freshness {
+        func updated(_ headers: Headers) -> ImageFreshness {
             old.updated(by: ResponseHead(status: 304, headers: headers), now: later, fallback: .seconds(1_000))
         }
         // Without headers, the previous lifetime applies again, not the default of the pipeline.
@@ -93,11 +93,11 @@ import Foundation
         let all = [
             freshness(["Cache-Control": "max-age=60", "ETag": "W/\"a \\ b\"", "Last-Modified": "whenever"]),
             freshness([:]),
-            .always, Freshness(received: 1_234.5678, lifetime: 0.1),
+            .always, ImageFreshness(received: 1_234.5678, lifetime: 0.1),
         ]
-        for freshness in all { #expect(Freshness(freshness.encoded) == freshness) }
+        for freshness in all { #expect(ImageFreshness(freshness.encoded) == freshness) }
         for text in ["", "1", "2\n1\n1\n\n", "1\nx\n1\n\n", "1\n1\n1\n", "1\n1\n1\n\n\n"] {
-            #expect(Freshness(Data(text.utf8)) == nil)
+            #expect(ImageFreshness(Data(text.utf8)) == nil)
         }
     }
 }

@@ -9,7 +9,7 @@ import Foundation
 
 /// The freshness of a response, and the validators for a conditional request (RFC 9111 §4.2, §4.3). Pure; stored beside
 /// the bytes.
-struct Freshness: Sendable, Hashable {
+struct ImageFreshness: Sendable, Hashable {
     /// The time at which the response was received, in seconds since 1970.
     var received: Double
     /// The number of seconds for which it is fresh.
@@ -20,7 +20,7 @@ struct Freshness: Sendable, Hashable {
     var forbidsStorage = false
 
     /// The freshness of files and closures, which have no response head: always fresh.
-    static let always = Freshness(received: 0, lifetime: .infinity)
+    static let always = ImageFreshness(received: 0, lifetime: .infinity)
 
     init(received: Double, lifetime: Double) {
         self.received = received
@@ -59,8 +59,8 @@ struct Freshness: Sendable, Hashable {
 
     /// Returns the freshness after a 304 response: from its headers if it has some, else the previous lifetime (RFC
     /// 9111 §4.3.4).
-    func updated(by head: ResponseHead, now: Date, fallback: Duration) -> Freshness {
-        var updated = Freshness(head, now: now, fallback: fallback)
+    func updated(by head: ResponseHead, now: Date, fallback: Duration) -> ImageFreshness {
+        var updated = ImageFreshness(head, now: now, fallback: fallback)
         if !head.headers.contains("Cache-Control"), !head.headers.contains("Expires") { updated.lifetime = lifetime }
         updated.entityTag = updated.entityTag ?? entityTag
         updated.lastModified = updated.lastModified ?? lastModified
@@ -68,7 +68,7 @@ struct Freshness: Sendable, Hashable {
     }
 }
 
-extension Freshness {
+extension ImageFreshness {
     /// The stored form: one line for each field.
     var encoded: Data {
         var text = "1\n\(received)\n\(lifetime)\n"

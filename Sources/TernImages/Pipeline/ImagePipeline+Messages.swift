@@ -1,0 +1,102 @@
+import Tern
+import TernConcurrency
+
+extension ImagePipeline {
+    /// A message to the actor from another thread. Jobs are named by their numbers: one that has ended ignores it.
+    enum Message: Sendable {
+        /// Begins a task, with the stale image from memory that it revalidates; nil to load the image. With
+        /// `.beforeDelivery`, the task has not received the stale image yet.
+        case begin(ImageTask, stale: StoredImage?)
+        case cancel(ImageTask)
+        case changePriority(ImageTask)
+        /// The work of a job has ended, and the slot of the stage is free, if it held one.
+        case workEnded(UInt64, LoadStage?)
+        /// The nanoseconds that a decoding took.
+        case decodeTook(UInt64)
+        case progress(UInt64, Session.Progress)
+        case chunksArrived(UInt64)
+        /// A preview of a job, or the end of its previews.
+        case update(UInt64, ProgressiveDecoding.Update)
+        case scrolling(Bool)
+        case barrier(Waiter<Void>)
+    }
+
+    /// Sends a message. Messages are handled in order; one task handles all that have arrived by then.
+    nonisolated func send(_ message: Message) {
+        if inbox.append(message) { Task { await self.handleMessages() } }
+    }
+
+    /// Waits until all earlier messages have been handled.
+    nonisolated func waitForMessages() async {
+        let waiter = Waiter<Void>()
+        send(.barrier(waiter))
+        await waiter.wait()
+    }
+
+    private func handleMessages() async {
+        var messages: [Message] = []
+        var count = 0
+        while inbox.takeAll(&messages) {
+            for message in messages { handle(message) }
+            count += messages.count
+            // Lets other calls in, even if messages come without a pause.
+            if count >= 1_024 {
+                count = 0
+                await Task.yield()
+            }
+        }
+    }
+
+    private func handle(_ message: Message) {
+        switch message {
+        case .begin(let task, let stale): subscribe(task, stale: stale)
+        case .cancel(let task): unsubscribe(task)
+        case .changePriority(let task): changePriority(of: task)
+        case .workEnded(let number, let stage):
+            if let stage { releaseSlot(at: stage) }
+            jobs[number]?.workEnded()
+        case .decodeTook(let nanoseconds):
+            decodePace.record(nanoseconds: nanoseconds)
+            queues[LoadStage.decode.rawValue].limit = decodePace.limit
+        case .progress(let number, let progress): (jobs[number] as? LoadDataJob)?.report(progress)
+        case .chunksArrived(let number): jobs[number]?.forEachDependent { $0.chunksArrived(in: self) }
+        case .update(let number, let update): jobs[number]?.receive(update: update, in: self)
+        case .scrolling(let isScrolling): perform(scrollDebouncer.report(isScrolling: isScrolling))
+        case .barrier(let waiter): waiter.resume()
+        }
+    }
+}
+
+/// Messages to an actor from any thread, in order. One task handles all messages that have arrived by then.
+final class Mailbox<Message: Sendable>: Sendable {
+    private struct State {
+        var messages: [Message] = []
+        var hasRunningTask = false
+    }
+
+    private let state = Lock(State())
+
+    /// Adds a message. Returns true if the caller must start a task that takes the messages, because none is running.
+    func append(_ message: Message) -> Bool {
+        state.withLock { state in
+            state.messages.append(message)
+            defer { state.hasRunningTask = true }
+            return !state.hasRunningTask
+        }
+    }
+
+    /// Replaces the array by the messages that have arrived. Returns false if there are none: the calling task must end
+    /// then.
+    func takeAll(_ messages: inout [Message]) -> Bool {
+        messages.removeAll(keepingCapacity: true)
+        state.withLock { state in
+            // The two arrays are swapped, so that neither is allocated again.
+            swap(&state.messages, &messages)
+            guard messages.isEmpty else { return }
+            state.hasRunningTask = false
+            // Releases the memory of a burst.
+            if state.messages.capacity > 1_024 { state.messages = [] }
+        }
+        return !messages.isEmpty
+    }
+}
