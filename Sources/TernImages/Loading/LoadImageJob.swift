@@ -43,7 +43,7 @@ final class LoadImageJob: LoadJob {
 
     override func start(in pipeline: isolated ImagePipeline) {
         if let stale = stale.take() { return succeed(ImageResponse(stale, source: .memory), in: pipeline) }
-        trace = ImageTrace()
+        (trace, preview) = (ImageTrace(), nil)
         if let stored = pipeline.memory.image(for: key, trace: &trace) {
             return succeed(ImageResponse(stored, source: .memory, trace: trace), in: pipeline)
         }

@@ -202,12 +202,19 @@ extension LoadJob {
     ) {
         let result = WorkResult<Value>()
         nextStep = { if let value = result.take() { next(value) } }
-        let number = number
-        // Ends with the work. `cancel(in:)` cancels it.
-        self.work = Task(executorPreference: executor) { @concurrent in
-            // It may have been cancelled in the queue of the executor.
-            if !Task.isCancelled { result.set(await work()) }
-            pipeline.send(.workEnded(number, stage))
+        pipeline.startsOfWork.append {
+            guard self.isRunning else {
+                // It was cancelled in this turn: its slot goes to the next one.
+                if let stage { pipeline.releaseSlot(at: stage) }
+                return
+            }
+            let number = self.number
+            // Ends with the work. `cancel(in:)` cancels it.
+            self.work = Task(executorPreference: executor) { @concurrent in
+                // It may have been cancelled in the queue of the executor.
+                if !Task.isCancelled { result.set(await work()) }
+                pipeline.send(.workEnded(number, stage))
+            }
         }
     }
 

@@ -47,13 +47,8 @@ extension ImagePipeline {
         Task { [weak self] in
             // If the sleep ends early, the rate is only checked early.
             try? await clock.sleepWithoutDescriptor(for: delay)
-            await self?.rateDelayEnded()
+            self?.send(.rateDelayEnded)
         }
-    }
-
-    private func rateDelayEnded() {
-        isAwaitingRate = false
-        admitNext(at: .fetch)
     }
 
     // MARK: Scrolling
@@ -74,14 +69,10 @@ extension ImagePipeline {
             Task { [weak self] in
                 // The task needs no cancellation. If the sleep ends early, scrolling only settles early.
                 try? await clock.sleepWithoutDescriptor(for: time)
-                await self?.settlingTimeEnded(generation)
+                self?.send(.settlingTimeEnded(generation))
             }
         case .release(let jobs):
             for job in jobs { job.enterFetch(in: self) }
         }
-    }
-
-    private func settlingTimeEnded(_ generation: Int) {
-        perform(scrollDebouncer.settlingTimeEnded(generation: generation))
     }
 }

@@ -16,8 +16,12 @@ extension ImagePipeline {
         case progress(UInt64, Session.Progress)
         case chunksArrived(UInt64)
         /// A preview of a job, or the end of its previews.
-        case update(UInt64, ProgressiveDecoding.Update)
+        indirect case update(UInt64, ProgressiveDecoding.Update)
         case scrolling(Bool)
+        /// The settling time of this generation has ended.
+        case settlingTimeEnded(Int)
+        /// The rate may allow the next fetch.
+        case rateDelayEnded
         case barrier(Waiter<Void>)
     }
 
@@ -33,11 +37,17 @@ extension ImagePipeline {
         await waiter.wait()
     }
 
+    /// Handles all messages, in turns.
     private func handleMessages() async {
         var messages: [Message] = []
         var count = 0
         while inbox.takeAll(&messages) {
-            for message in messages { handle(message) }
+            for (index, message) in messages.enumerated() {
+                handle(message)
+                // A turn of many messages would keep other threads without work.
+                if index % 64 == 63 { startWork() }
+            }
+            startWork()
             count += messages.count
             // Lets other calls in, even if messages come without a pause.
             if count >= 1_024 {
@@ -45,6 +55,17 @@ extension ImagePipeline {
                 await Task.yield()
             }
         }
+    }
+
+    /// Starts the work of the turn: one wake-up of a thread then serves many jobs.
+    func startWork() {
+        var index = 0
+        // A job that was cancelled meanwhile gives its slot to the next one, whose work is added at the end.
+        while index < startsOfWork.count {
+            startsOfWork[index]()
+            index += 1
+        }
+        startsOfWork.removeAll(keepingCapacity: true)
     }
 
     private func handle(_ message: Message) {
@@ -62,6 +83,11 @@ extension ImagePipeline {
         case .chunksArrived(let number): jobs[number]?.forEachDependent { $0.chunksArrived(in: self) }
         case .update(let number, let update): jobs[number]?.receive(update: update, in: self)
         case .scrolling(let isScrolling): perform(scrollDebouncer.report(isScrolling: isScrolling))
+        case .settlingTimeEnded(let generation):
+            perform(scrollDebouncer.settlingTimeEnded(generation: generation))
+        case .rateDelayEnded:
+            isAwaitingRate = false
+            admitNext(at: .fetch)
         case .barrier(let waiter): waiter.resume()
         }
     }

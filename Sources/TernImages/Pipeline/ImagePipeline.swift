@@ -52,6 +52,8 @@ public actor ImagePipeline {
     /// A queue for each stage, in the order of `LoadStage`.
     var queues: [StageQueue<LoadJob>]
     var decodePace: DecodePace
+    /// The closures that start work at the end of a turn, in which the actor handles many messages.
+    var startsOfWork: [() -> Void] = []
     var rateLimiter: FetchRateLimiter?
     /// Whether a timer runs until the rate allows the next fetch.
     var isAwaitingRate = false
@@ -177,6 +179,7 @@ public actor ImagePipeline {
         let caller = DataCallerJob(ImageLoadKey(key(of: request), request), request)
         // If the caller is already cancelled, start nothing, because nothing would cancel the new load.
         if !Task.isCancelled { caller.loadBytes(in: self) }
+        startWork()
         let result = await caller.waiter.wait(cancelled: .failure(.cancelled))
         caller.leaveDependency(in: self)
         do throws(ImageError) {

@@ -162,7 +162,7 @@ public final class ImageTask: Sendable, Identifiable {
     /// Returns false if the request rejects the image; the task has ended then.
     @discardableResult
     func deliver(_ response: ImageResponse) -> Bool {
-        if case .failure(let error) = accepted(.success(response)) {
+        if let error = failure(after: .success(response)) {
             end { _ in .failure(error) }
             return false
         }
@@ -175,26 +175,28 @@ public final class ImageTask: Sendable, Identifiable {
 
     /// Ends the task with the last result of its load.
     func finish(_ result: Result<ImageResponse, ImageError>) {
-        let accepted = accepted(result)
+        let failure = failure(after: result)
         end { newest in
             // A failed revalidation keeps the delivered image.
             if case .failure = result, newest.response != nil { return .success(nil) }
+            if let failure { return .failure(failure) }
             // The same image may have been delivered from memory before the load began.
-            return accepted.map { $0.image.pixels === newest.response?.image.pixels ? nil : $0 }
+            return result.map { $0.image.pixels === newest.response?.image.pixels ? nil : $0 }
         }
     }
 
     /// Ends the task with the image that was delivered before.
     func finish() { end { _ in .success(nil) } }
 
-    /// Returns a result as the task gets it: the error names its source, and the request may reject the image.
-    private func accepted(_ result: Result<ImageResponse, ImageError>) -> Result<ImageResponse, ImageError> {
-        switch result {
-        case .success(let response):
-            guard let error = response.stored.rejection(by: request.options) else { return result }
-            return .failure(error.from(request.source.description))
-        case .failure(let error): return .failure(error.from(request.source.description))
-        }
+    /// Returns the error of the task after a result: that of the load, or that of an image that the request rejects; nil
+    /// for an image that it accepts.
+    private func failure(after result: Result<ImageResponse, ImageError>) -> ImageError? {
+        let error: ImageError? =
+            switch result {
+            case .success(let response): response.stored.rejection(by: request.options)
+            case .failure(let error): error
+            }
+        return error?.from(request.source.description)
     }
 
     /// Ends the task with the last image, or with nil if one was delivered before. Returns false if the task had ended.

@@ -84,6 +84,35 @@ import Foundation
         #expect(store.reserveCount == 1 && store.reservations.isEmpty && store.values.isEmpty)
     }
 
+    @Test func aLoadThatIsCancelledBeforeItsFetchEndsItsReservation() async throws {
+        let store = TestStore()
+        let kit = try kit(store)
+        kit.pipeline.setScrolling(true)
+        var request = try request()
+        request.options.waitsForScrolling = true
+        let task = kit.pipeline.task(for: request)
+        while await kit.pipeline.scrollingCount == 0 { await Task.yield() }
+        #expect(store.reservations.count == 1)
+        task.cancel()
+        await kit.expectNothingLeft()
+        try await kit.pipeline.flush()
+        #expect(store.reservations.isEmpty)
+    }
+
+    @Test func aReservationThatNobodyTakesEnds() async throws {
+        let store = TestStore()
+        let kit = try kit(store)
+        let request = try request()
+        let key = EncodedLoadKey(ImageLoadKey(kit.pipeline.key(of: request), request), revalidating: nil)
+        var trace = ImageTrace()
+        var found: SharedTier.LookUp? = await kit.pipeline.secondLevel.lookUp(key, request: request, trace: &trace)
+        guard case .missing(.some) = found else { return #expect(Bool(false), "no reservation") }
+        #expect(store.reservations.count == 1)
+        found = nil
+        try await kit.pipeline.flush()
+        #expect(store.reservations.isEmpty)
+    }
+
     @Test func anUnstorableImageStaysInItsProcess() async throws {
         let store = TestStore()
         let kit = try kit(store, headers: ["Cache-Control": "no-store"])
