@@ -52,7 +52,6 @@ final class AttemptStage: Stage {
     private func prepareBody(
         of request: PreparedRequest, _ task: TaskRecord
     ) async throws(NetworkError) -> PreparedBody {
-        task.register()
         if task.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
         return try await PreparedBody(request, files: task.registry.files)
     }
@@ -97,13 +96,12 @@ private struct Attempts {
         if sentRequest.answersChallenge || registry.authorizations.hasAny {
             try sentRequest.addAuthorization(to: &message, body ?? .none)
         }
-        let (priority, owner) = task.prepareAttempt()
         // Only a dead connection requires a new one: the pool itself avoids connections that take no more requests.
         let transfer = Transfer(
             sentRequest.makeWireRequest(
-                message, priority: priority, onNewConnection: failure?.isDeadPooledConnection ?? false,
+                message, priority: task.priority, onNewConnection: failure?.isDeadPooledConnection ?? false,
                 after: PreparedRequest.delay(afterRefusals: unprocessedCount)),
-            meter: task.meter, owner: owner, onHead: sentRequest.headReceiver(of: task))
+            meter: task.meter, onHead: sentRequest.headReceiver(of: task))
         if let refusal = registry.refusal(of: transfer) { throw NetworkError(refusal, request: request.request) }
         guard task.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }
         if let body, let pipe { pump = BodyPump(body, into: pipe, for: transfer, over: registry.transport) }

@@ -108,11 +108,14 @@ extension TaskRegistry {
 
     /// Creates a task without a request of its own: an earlier process sent it.
     private nonisolated func restore<Value: Sendable>(_ operation: @escaping TaskOperation<Value>) -> AnySessionTask? {
-        guard admission.admit() else { return nil }
         let result = TaskValue<Value>()
-        let record = TaskRecord(id: nextID(), registry: self, request: nil, valueType: Value.self)
+        let record = TaskRecord(
+            id: nextID(), registry: self, request: nil, valueType: Value.self, startsImmediately: false)
         record.assign(operation: operation, to: result)
-        post(.add, of: record)
+        guard live.join(record) else {
+            record.fail()
+            return nil
+        }
         return AnySessionTask(record)
     }
 }

@@ -120,8 +120,6 @@ package struct NetworkExchange: Sendable {
     package func wait<Value: Sendable>(
         for waiter: Waiter<Value>, onCancel wake: @escaping @Sendable () -> Void
     ) async -> Value {
-        // So that `cancelAll` finds a task that has not been sent.
-        record.register()
         if !record.setCancellation(wake) { wake() }
         let value = await waiter.wait(onCancel: wake)
         _ = record.setCancellation(nil)
@@ -139,10 +137,6 @@ package struct NetworkExchange: Sendable {
         guard prepared.hasHandle else { return }
         if !record.setPauseAction(action) { action() }
     }
-
-    /// Registers the task with its session before a wait, so that `cancelAll` and `drained` find it. Otherwise, a task
-    /// is registered when its request is sent.
-    package func register() { record.register() }
 
     /// Sleeps on the clock of the session.
     package func sleep(for duration: Duration) async throws {

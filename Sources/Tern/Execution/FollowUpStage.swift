@@ -28,7 +28,6 @@ final class FollowUpStage: Stage {
     private func authorized(
         _ request: PreparedRequest, _ task: TaskRecord
     ) async throws(NetworkError) -> PreparedRequest {
-        task.register()
         let start = MonotonicClock.nanoseconds()
         try await request.prepareAuthorization(of: task)
         let spent = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start))

@@ -82,7 +82,8 @@ struct RequestExecution: Sendable {
     private static func responseInSwiftTask<Value: Sendable>(
         to request: PreparedRequest, decode decoder: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
-        let task = request.registry.makeTask(request, isListed: false, place: .caller) { record throws(NetworkError) in
+        let task = request.registry.makeTask(request, startsImmediately: true, place: .caller) {
+            record throws(NetworkError) in
             try await RequestExecution(request: request, record: record).response(decode: decoder)
         }
         let result = await withTaskCancellationHandler {

@@ -111,9 +111,11 @@ package final class UpgradedStream: Sendable {
         // A status of 200 is no success over HTTP/1. `PreparedRequest.isSwitched(_:)` accepts it over HTTP/2.
         request.validation = ResponseValidation(contentTypes: .any, statuses: { $0 == 101 })
         let prepared = try PreparedRequest(request, registry: registry, delivery: .streamed, upgrade: offer)
-        guard registry.admission.admit() else { throw registry.invalidated(request) }
         let record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Void.self)
-        registry.post(.add, of: record)
+        guard registry.live.join(record) else {
+            record.fail()
+            throw registry.invalidated(request)
+        }
         let opened = TaskValue<UpgradedStream>()
         record.assign(opened.delivery) { record in
             let outcome = await record.run { record throws(NetworkError) in

@@ -169,9 +169,9 @@ final class StreamSource: Sendable {
 
     init(_ prepared: PreparedRequest, _ registry: TaskRegistry) {
         record = TaskRecord(
-            id: registry.nextID(), registry: registry, request: prepared, valueType: Data.self, isListed: false,
+            id: registry.nextID(), registry: registry, request: prepared, valueType: Data.self,
             place: prepared.staysWithCaller ? .loop : .elsewhere)
-        guard registry.admission.admit() else {
+        guard registry.live.join(record) else {
             record.fail()
             opened.deliver(.failure(registry.invalidated(prepared.request)))
             return

@@ -1,142 +1,67 @@
-/// The tasks of a session from their registration until their values are delivered, and those who wait for that. Pure:
-/// its methods return the results of a change, and `TaskRegistry` notifies those whom they concern.
-///
-/// `TaskAdmission` decides which tasks the session takes, and counts them. The last one is known from there, because a
-/// task that the session has taken can still be on its way here.
-struct LiveTasks<Record: AnyObject> {
-    /// The phase of the session.
-    enum Phase: Equatable {
-        case open
-        /// Takes no more tasks; the live ones finish.
-        case finishing
-        case invalidated
-    }
+import TernConcurrency
 
-    /// The identity of a caller that waits.
-    struct WaitID: Hashable {
-        fileprivate let number: UInt64
-    }
-
-    /// The results of a change.
-    struct Outcome: Equatable {
-        /// The waits that are over.
-        var endedWaits: [WaitID] = []
-        /// Whether the session was invalidated by this change. Its events end.
-        var isInvalidated = false
-        /// Whether the events end because the session is gone and no task is left.
-        var endsEvents = false
-
-        /// Whether there is nobody to notify.
-        var isEmpty: Bool { endedWaits.isEmpty && !isInvalidated && !endsEvents }
-    }
-
-    private struct FreshTask {
+/// The tasks of a session that have not ended, and the object that learns of their ends. Pure: `TaskTable` guards it
+/// with a lock, and notifies the watcher.
+struct LiveTasks<Task: AnyObject & Sendable> {
+    private struct WaitingTask {
         /// Weak: until a task is first resumed, its handles alone hold it, because nothing else could start it.
-        weak var record: Record?
+        weak var task: Task?
     }
 
-    private var fresh: [UInt64: FreshTask] = [:]
-    private var running = NumberTable<Record>()
-    /// The tasks whose delivery each caller still waits for.
-    private var waits: [(id: WaitID, remaining: Set<UInt64>)] = []
-    private var lastWait: UInt64 = 0
-    private(set) var phase = Phase.open
-    private var isSessionGone = false
-    /// Whether no further event can come.
-    private(set) var isOver = false
+    private var waiting: [UInt64: WaitingTask] = [:]
+    private var started = NumberTable<Task>()
+    /// Whether the session takes tasks.
+    private(set) var isOpen = true
+    /// Learns of the end of each task; nil if nobody waits for one.
+    private(set) var watcher: (any ExecutorMessage)?
+
+    var isEmpty: Bool { started.isEmpty && waiting.isEmpty }
+
+    /// The tasks, in any order: also those that have ended and are about to leave.
+    var tasks: [Task] { waiting.values.compactMap(\.task) + started.values }
+
+    func task(_ number: UInt64) -> Task? { started[number] ?? waiting[number]?.task }
 
     // MARK: Tasks
 
-    /// Adds a task that waits for its first `resume`.
-    mutating func addFresh(_ record: Record, number: UInt64) { fresh[number] = FreshTask(record: record) }
-
-    /// Adds a task that starts.
-    mutating func addRunning(_ record: Record, number: UInt64) {
-        if !fresh.isEmpty { fresh[number] = nil }
-        running[number] = record
-    }
-
-    /// Removes a task whose value was delivered. One that ended before it was listed was never added.
+    /// Adds a task. Returns false if the session takes no more.
     ///
-    /// - Parameter isLast: Whether no other task of the session is left.
-    mutating func delivered(_ number: UInt64, isLast: Bool) -> Outcome {
-        if running.removeValue(for: number) == nil, !fresh.isEmpty { fresh[number] = nil }
-        return ended(number, isLast: isLast)
+    /// - Parameter isStarted: Pass false for a task that waits for its first `resume`, which is held weakly.
+    mutating func join(_ task: Task, number: UInt64, isStarted: Bool) -> Bool {
+        guard isOpen else { return false }
+        if isStarted { started[number] = task } else { waiting[number] = WaitingTask(task: task) }
+        return true
     }
 
-    /// Removes a task that was never resumed and whose last handle is gone.
-    mutating func forget(_ number: UInt64, isLast: Bool) -> Outcome {
-        fresh[number] = nil
-        return ended(number, isLast: isLast)
+    /// Holds a task from its first `resume` on.
+    mutating func start(_ task: Task, number: UInt64) {
+        waiting[number] = nil
+        started[number] = task
     }
 
-    private mutating func ended(_ number: UInt64, isLast: Bool) -> Outcome {
-        var outcome = Outcome()
-        if waits.isEmpty, phase == .open, !isSessionGone { return outcome }
-        for index in waits.indices
-        where waits[index].remaining.remove(number) != nil && waits[index].remaining.isEmpty {
-            outcome.endedWaits.append(waits[index].id)
-        }
-        if !outcome.endedWaits.isEmpty { waits.removeAll { $0.remaining.isEmpty } }
-        if isLast { end(&outcome) }
-        return outcome
+    /// Removes a task. Returns it if it was held, so that the caller releases it without the lock.
+    mutating func leave(_ number: UInt64) -> Task? {
+        if let task = started.removeValue(for: number) { return task }
+        if !waiting.isEmpty { waiting[number] = nil }
+        return nil
     }
 
-    /// The tasks, in any order: also those that have ended and are about to report it.
-    var records: [Record] { fresh.values.compactMap(\.record) + running.values }
+    /// Takes no more tasks.
+    mutating func close() { isOpen = false }
 
-    func record(_ number: UInt64) -> Record? { running[number] ?? fresh[number]?.record }
+    // MARK: The watcher
 
-    // MARK: Waits
-
-    /// Waits until every task that is known now has delivered. Returns nil if there is none.
-    mutating func wait() -> WaitID? {
-        let known = Set(running.numbers).union(fresh.keys)
-        if known.isEmpty { return nil }
-        lastWait += 1
-        let wait = WaitID(number: lastWait)
-        waits.append((wait, known))
-        return wait
+    /// Returns the numbers of the tasks, and reports the end of each to an object from now on. Without a task, nothing
+    /// is reported.
+    mutating func watch(_ watcher: any ExecutorMessage) -> Set<UInt64> {
+        let numbers = Set(started.numbers).union(waiting.keys)
+        if !numbers.isEmpty { self.watcher = watcher }
+        return numbers
     }
 
-    mutating func cancel(_ wait: WaitID) { waits.removeAll { $0.id == wait } }
-
-    // MARK: The end of the session
-
-    /// Notes that the session takes no more tasks. It is invalidated when the last one has delivered.
-    ///
-    /// - Parameter isIdle: Whether the session has no task.
-    mutating func close(isIdle: Bool) -> Outcome {
-        var outcome = Outcome()
-        guard phase == .open else { return outcome }
-        phase = .finishing
-        if isIdle { end(&outcome) }
-        return outcome
-    }
-
-    /// Notes that the session is gone. Its events end with the last live task.
-    mutating func sessionIsGone(isIdle: Bool) -> Outcome {
-        var outcome = Outcome()
-        isSessionGone = true
-        if isIdle { end(&outcome) }
-        return outcome
-    }
-
-    /// Notes that the last task has ended. It was never added.
-    ///
-    /// - Parameter isIdle: Whether the session still has no task.
-    mutating func becameIdle(isIdle: Bool) -> Outcome {
-        var outcome = Outcome()
-        if isIdle, phase == .finishing || isSessionGone { end(&outcome) }
-        return outcome
-    }
-
-    private mutating func end(_ outcome: inout Outcome) {
-        if phase == .finishing {
-            phase = .invalidated
-            outcome.isInvalidated = true
-        }
-        outcome.endsEvents = isSessionGone
-        isOver = isOver || outcome.isInvalidated || outcome.endsEvents
+    /// Reports no more ends. Returns the watcher, so that the caller releases it without the lock.
+    mutating func stopWatching() -> (any ExecutorMessage)? {
+        defer { watcher = nil }
+        return watcher
     }
 }

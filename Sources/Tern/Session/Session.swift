@@ -1,4 +1,5 @@
 import Synchronization
+import TernConcurrency
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -17,7 +18,7 @@ public import Foundation
 /// ```
 ///
 /// When a session is released, its live tasks finish with the configuration they began with, and then its connections
-/// are closed. All methods that start work are synchronous or run off the caller's actor.
+/// are closed. A session that finishes its tasks is kept until the last one has ended. All methods that start work are synchronous or run off the caller's actor.
 ///
 /// On Linux, a process that was created by `fork` has neither the threads of its parent nor those of Swift's tasks. It
 /// must start another program with `exec`; a call on a session ends it with a message.
@@ -25,8 +26,14 @@ public actor Session {
     /// The session of every `Client` that is created without one.
     public static let shared = Session()
 
-    /// The live tasks and their events.
+    /// The live tasks and their events. The registry has the session's executor, so a call between the two changes no
+    /// thread.
     public nonisolated let tasks: TaskRegistry
+
+    private let transport: any Transport
+    private var life = SessionLife()
+    /// Notifies the observers of the invalidation. They do not run on the executor.
+    private var invalidationNotice: Task<Void, Never>?
 
     /// Creates a session with its own connections. They are opened when requests need them.
     public init(configuration: Configuration = Configuration()) {
@@ -44,6 +51,7 @@ public actor Session {
         configuration: Configuration, transport: any Transport, files: FileStore = .shared,
         clock: any Clock<Duration> = ContinuousClock()
     ) {
+        self.transport = transport
         tasks = TaskRegistry(configuration: configuration, transport: transport, files: files, clock: clock)
     }
 
@@ -72,7 +80,7 @@ public actor Session {
     /// too: request `Data` and decode a large body in another task. Never block, and move computation that takes longer
     /// than about a millisecond to another task: until the task suspends, no connection of the loop is served. On
     /// Apple's systems and over a transport without an event loop, this is the concurrent executor of the process.
-    public nonisolated var executor: any TaskExecutor { tasks.transport.taskExecutor }
+    public nonisolated var executor: any TaskExecutor { transport.taskExecutor }
 
     /// The identity of this session. Its tasks, events and errors carry it.
     public nonisolated var id: ID { tasks.sessionID }
@@ -163,7 +171,7 @@ public actor Session {
                 request, registry: tasks, delivery: .collected, isPausable: true, acceptedTypes: acceptedTypes)
             let startsImmediately = startsImmediately ?? tasks.configuration.startsImmediately
             let place: WorkPlace = prepared.staysWithCaller ? .loop : .elsewhere
-            let task = tasks.makeTask(prepared, isListed: !startsImmediately, place: place) {
+            let task = tasks.makeTask(prepared, startsImmediately: startsImmediately, place: place) {
                 record throws(NetworkError) in
                 try await operation(RequestExecution(request: prepared, record: record))
             }
@@ -171,6 +179,15 @@ public actor Session {
             return task
         } catch {
             return tasks.failedTask(request, error)
+        }
+    }
+
+    /// Sends a request and returns its response as a stream of bytes. Starts at once.
+    public nonisolated func stream(_ request: Request) -> ResponseStream {
+        do {
+            return ResponseStream(try PreparedRequest(request, registry: tasks, delivery: .streamed), tasks)
+        } catch {
+            return ResponseStream(failed: error, self)
         }
     }
 
@@ -191,140 +208,89 @@ public actor Session {
     /// loop of the session, and costs requests nothing. A cancelled task gets the answer, too. On Apple's systems, the
     /// array is always empty, because URLSession does not report its connections.
     public nonisolated var openConnections: [OpenConnections] {
-        get async { await tasks.transport.openConnections() }
+        get async { await transport.openConnections() }
     }
 
     // MARK: The end
 
     /// A Boolean value that indicates whether the session was invalidated: it accepts no more tasks, and the last one
     /// has delivered its value.
-    public nonisolated var isInvalidated: Bool {
-        get async { await tasks.isInvalidated }
-    }
+    public var isInvalidated: Bool { life.phase == .invalidated }
 
     /// Returns when every task that exists now has ended and delivered its value, or the caller is cancelled.
     public func drained() async {
-        await tasks.drained()
+        let live = tasks.live.watch(self)
+        if live.isEmpty { return }
+        let waiter = Waiter<Void>()
+        life.addDrain(waiter, of: live)
+        await waiter.wait()
+        stopWaiting(waiter)
     }
 
     /// Accepts no more tasks, lets the live ones finish, and returns when the last one has delivered its value, or the
     /// caller is cancelled. On Linux, the session has closed its idle connections then.
     public func finishTasksAndInvalidate() async {
-        await tasks.close(cancelsNewTasks: false)
-        await tasks.invalidated()
+        finish()
+        await invalidated()
     }
 
     /// Accepts no more tasks, cancels the live ones, and returns when the last one has delivered its value, or the
     /// caller is cancelled. On Linux, the session has closed its idle connections then.
     public func invalidateAndCancel() async {
-        await tasks.close(cancelsNewTasks: true)
+        finish()
         await tasks.cancelAll()
-        await tasks.invalidated()
+        await invalidated()
+    }
+
+    /// Accepts no more tasks. The session is invalidated when the last one has left.
+    private func finish() {
+        tasks.live.close()
+        perform(life.finish(isIdle: tasks.live.watch(self).isEmpty))
+    }
+
+    /// Returns when the session was invalidated and the observers know it, or the caller is cancelled.
+    private func invalidated() async {
+        if life.phase != .invalidated {
+            let waiter = Waiter<Void>()
+            life.addEndWaiter(waiter)
+            await waiter.wait()
+            stopWaiting(waiter)
+        }
+        await invalidationNotice?.value
+    }
+
+    private func stopWaiting(_ waiter: Waiter<Void>) {
+        life.remove(waiter)
+        if !life.needsEnds { tasks.live.stopWatching() }
+    }
+
+    /// Receives the end of a task while somebody waits for one.
+    private func taskEnded(_ number: UInt64) {
+        perform(life.taskEnded(number, isIdle: tasks.live.isEmpty))
+    }
+
+    private func perform(_ change: SessionLife.Change) {
+        if change.isInvalidated { invalidate() }
+        for waiter in change.waiters { waiter.resume() }
+        if !life.needsEnds { tasks.live.stopWatching() }
+    }
+
+    /// Closes the idle connections, before those who wait go on, and publishes the end.
+    private func invalidate() {
+        transport.drain()
+        let event = TaskRegistry.Event.sessionInvalidated(id)
+        tasks.endEvents(with: event)
+        if tasks.observers.isEmpty { return }
+        // Ends with the last observer; `invalidated()` waits for it.
+        invalidationNotice = Task { @concurrent [tasks] in tasks.observe { $0.didObserve(event) } }
     }
 }
 
-extension Session {
-    /// Creates a task that downloads a response to a file. The task starts at once, unless `startsImmediately` is
-    /// false.
+extension Session: ExecutorMessage {
+    /// Receives the end of a task while somebody waits for one.
     ///
-    /// If the URL has another scheme than `file`, the task fails with `.invalidRequest`. If a folder, device, pipe or
-    /// socket is at the destination, it fails with `.fileSystem` regardless of `options`. Both happen before anything
-    /// is sent.
-    public nonisolated func download(
-        _ request: Request, to file: URL, options: Download.Options = Download.Options(),
-        startsImmediately: Bool = true
-    ) -> SessionTask<URL> {
-        makeDownload(request, to: file, options: options, startsImmediately: startsImmediately)
-    }
-
-    /// Creates a task that downloads a response to a file that `destination` names after the body has arrived; nil
-    /// leaves the file in the temporary folder. The task starts at once, unless `startsImmediately` is false.
-    public nonisolated func download(
-        _ request: Request, options: Download.Options = Download.Options(), startsImmediately: Bool = true,
-        destination: Download.Destination?
-    ) -> SessionTask<URL> {
-        makeDownload(request, destination: .ask(destination), options: options, startsImmediately: startsImmediately)
-    }
-
-    /// Creates a task that continues a download where it stopped. The task starts at once, unless `startsImmediately`
-    /// is false.
-    ///
-    /// Without `partialFolder`, the partial file is looked for in the folder of `file` and in the temporary folder. It
-    /// must be a regular file of this user. If it no longer exists in the folder that it was made in, the download
-    /// starts from the beginning. If it was made in another folder and is in neither of these, the task fails with
-    /// `.fileSystem`.
-    ///
-    /// - Parameter partialFolder: The only folder in which the partial file is looked for. nil, the default, stands for
-    ///   the folder of `file` and the temporary folder.
-    public nonisolated func download(
-        _ request: Request, resuming resumeData: ResumeData, to file: URL, partialFolder: URL? = nil,
-        options: Download.Options = Download.Options(isResumable: true), startsImmediately: Bool = true
-    ) -> SessionTask<URL> {
-        do throws(FilePath.NotAFile) {
-            let folder = try partialFolder.map { url throws(FilePath.NotAFile) in try FilePath.of(url) }
-            let resumed = DownloadExecution.Resumed(data: resumeData, folder: folder)
-            return makeDownload(
-                request, to: file, options: options, resumed: resumed, startsImmediately: startsImmediately)
-        } catch {
-            let failure = TransferFailure(.invalidRequest, "the folder of the partial file: \(error)")
-            return tasks.failedTask(request, NetworkError(failure, request: request))
-        }
-    }
-
-    private nonisolated func makeDownload(
-        _ request: Request, to file: URL, options: Download.Options, resumed: DownloadExecution.Resumed? = nil,
-        startsImmediately: Bool
-    ) -> SessionTask<URL> {
-        do throws(FilePath.NotAFile) {
-            return makeDownload(
-                request, destination: .file(try FilePath.of(file)), options: options, resumed: resumed,
-                startsImmediately: startsImmediately)
-        } catch {
-            let failure = TransferFailure(.invalidRequest, "the destination \(error)")
-            return tasks.failedTask(request, NetworkError(failure, request: request))
-        }
-    }
-
-    private nonisolated func makeDownload(
-        _ request: Request, destination: DownloadExecution.Destination, options: Download.Options,
-        resumed: DownloadExecution.Resumed? = nil, startsImmediately: Bool
-    ) -> SessionTask<URL> {
-        do throws(NetworkError) {
-            var prepared = try PreparedRequest(request, registry: tasks, delivery: .streamed)
-            if resumed != nil, prepared.headers.contains("Range") || prepared.headers.contains("If-Range") {
-                let reason = "a download that is continued sets Range and If-Range itself"
-                throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
-            }
-            if let problem = resumed?.data.invalidity {
-                let failure = TransferFailure(.invalidRequest, "the download cannot be continued: \(problem)")
-                throw NetworkError(failure, request: request)
-            }
-            if options.isResumable || resumed != nil { prepared = prepared.requestingIdentity() }
-            let task = tasks.makeTask(prepared, isListed: !startsImmediately) {
-                [prepared] record throws(NetworkError) in
-                try await DownloadExecution(
-                    request: prepared, record: record, destination: destination, options: options, resumed: resumed
-                ).run()
-            }
-            // The progress shows the offset before the start, too.
-            if let data = resumed?.data {
-                task.record.meter.startDownload(at: data.offset, of: data.totalBytes)
-            }
-            if startsImmediately { task.resume() }
-            return task
-        } catch {
-            return tasks.failedTask(request, error)
-        }
-    }
-
-    /// Sends a request and returns its response as a stream of bytes. Starts at once.
-    public nonisolated func stream(_ request: Request) -> ResponseStream {
-        do {
-            return ResponseStream(try PreparedRequest(request, registry: tasks, delivery: .streamed), tasks)
-        } catch {
-            return ResponseStream(failed: error, self)
-        }
-    }
+    /// - Parameter operation: The number of the task.
+    package nonisolated func perform(_ operation: UInt64) { assumeIsolated { $0.taskEnded(operation) } }
 }
 
 extension Session {

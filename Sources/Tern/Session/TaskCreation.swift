@@ -1,5 +1,3 @@
-import Synchronization
-
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -13,19 +11,21 @@ extension TaskRegistry {
     /// Creates a task. It is suspended until its first `resume`.
     ///
     /// - Parameters:
-    ///   - isListed: Whether the registry lists the task before its first `resume`. False for one that starts at once.
+    ///   - startsImmediately: Whether the caller resumes the task at once.
     ///   - place: The place where its work begins.
     nonisolated func makeTask<Value: Sendable>(
-        _ request: PreparedRequest, isListed: Bool = true, place: WorkPlace = .elsewhere,
+        _ request: PreparedRequest, startsImmediately: Bool, place: WorkPlace = .elsewhere,
         operation: @escaping TaskOperation<Value>
     ) -> SessionTask<Value> {
-        guard admission.admit() else { return failedTask(request.request, invalidated(request.request)) }
         let result = TaskValue<Value>()
         let record = TaskRecord(
-            id: nextID(), registry: self, request: request, valueType: Value.self, isListed: isListed,
-            place: place)
+            id: nextID(), registry: self, request: request, valueType: Value.self,
+            startsImmediately: startsImmediately, place: place)
         record.assign(operation: operation, to: result)
-        if isListed { post(.add, of: record) }
+        guard live.join(record) else {
+            record.fail()
+            return failedTask(request.request, invalidated(request.request))
+        }
         return SessionTask(record: record, result: result)
     }
 
@@ -106,39 +106,4 @@ extension Result where Failure == NetworkError {
 extension TransferOutcome {
     /// Whether the session may send another request after the response.
     fileprivate var mayBeFollowed: Bool { head.map { FollowUpRules.mayFollow($0) } ?? false }
-}
-
-/// Decides whether a session takes a task, and counts the tasks that it took and that have not ended. Any thread can
-/// ask, so that a task that is created after the session was invalidated fails at once.
-package struct TaskAdmission: ~Copyable, Sendable {
-    private static let closed: UInt64 = 1 << 63
-
-    /// The number of tasks, and in its highest bit whether the session takes no more.
-    private let state = Atomic<UInt64>(0)
-
-    /// Whether the session has no task.
-    package var isIdle: Bool { state.load(ordering: .acquiring) & ~Self.closed == 0 }
-
-    /// Whether the session takes no more tasks.
-    var isClosed: Bool { state.load(ordering: .relaxed) & Self.closed != 0 }
-
-    /// Takes a task. Returns false if the session takes no more.
-    func admit() -> Bool {
-        var current = state.load(ordering: .relaxed)
-        while current & Self.closed == 0 {
-            let (isDone, found) = state.weakCompareExchange(
-                expected: current, desired: current + 1, ordering: .acquiringAndReleasing)
-            if isDone { return true }
-            current = found
-        }
-        return false
-    }
-
-    /// Ends a task that was taken. Returns whether it was the last one.
-    func end() -> Bool {
-        state.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue & ~Self.closed == 0
-    }
-
-    /// Takes no more tasks.
-    func close() { _ = state.bitwiseOr(Self.closed, ordering: .acquiringAndReleasing) }
 }

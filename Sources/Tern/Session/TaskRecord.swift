@@ -17,8 +17,6 @@ package final class TaskRecord: Sendable {
         /// The request; nil after the end if its body is a sequence, which is then released.
         var request: PreparedRequest?
         var priority: Request.Priority
-        /// Whether the first attempt is to register the task.
-        var isUnregistered = false
         var transfer: Transfer?
         /// Whether the transfer waits to be started because the task is paused.
         var isTransferUnstarted = false
@@ -84,8 +82,8 @@ package final class TaskRecord: Sendable {
     /// The type of the task's value.
     let valueType: any Any.Type
     package let meter = ProgressMeter()
-    /// Whether the registry lists the task before it starts.
-    let isListed: Bool
+    /// Whether the task starts as soon as it exists. The registry holds any other one weakly until it starts.
+    let startsImmediately: Bool
     let place: WorkPlace
     private let shared: Lock<Shared>
 
@@ -93,9 +91,9 @@ package final class TaskRecord: Sendable {
     /// failed already, whose request is `refused`.
     init(
         id: TaskID, registry: TaskRegistry, request: PreparedRequest?, refused: Request? = nil,
-        valueType: any Any.Type, isListed: Bool = true, place: WorkPlace = .elsewhere
+        valueType: any Any.Type, startsImmediately: Bool = true, place: WorkPlace = .elsewhere
     ) {
-        self.isListed = isListed
+        self.startsImmediately = startsImmediately
         self.place = place
         self.id = id
         self.registry = registry
@@ -108,7 +106,7 @@ package final class TaskRecord: Sendable {
 
     deinit {
         // The session has taken the task, which was never resumed, and nothing can resume it any more.
-        if !shared.withLock({ $0.lifecycle.state.isTerminal }) { registry.forget(id) }
+        if !shared.withLock({ $0.lifecycle.state.isTerminal }) { registry.leave(id) }
     }
 
     // MARK: Properties of a handle
@@ -171,10 +169,7 @@ package final class TaskRecord: Sendable {
             let action = shared.lifecycle.resume()
             switch action {
             case .start:
-                // Work on the loop has begun its first attempt, which registers the task, when this returns.
-                shared.isUnregistered =
-                    !isListed && place == .loop && WorkPlace.canBeCaller && !registry.hasSubscribers
-                if !shared.isUnregistered { registry.post(.run, of: self) }
+                if !startsImmediately { registry.live.start(self) }
             case .resumeTransfer:
                 if shared.isTransferUnstarted, let transfer = shared.transfer {
                     shared.isTransferUnstarted = false
@@ -220,7 +215,6 @@ package final class TaskRecord: Sendable {
             for cancel in cancellations { cancel() }
             if readerEndsTask { end(cancellation("the task was cancelled")) }
         case .endUnstarted:
-            if !isListed { registry.post(.add, of: self) }
             startDriver(at: .elsewhere)
         default:
             break
@@ -358,44 +352,17 @@ package final class TaskRecord: Sendable {
         }
     }
 
-    /// Starts a task whose work runs in the caller's own Swift task. Returns false if the session was invalidated.
+    /// Starts a task whose work runs in the caller's own Swift task. Returns false if the session takes no more tasks.
     func startInCaller() -> Bool {
-        guard registry.admission.admit() else {
-            fail()
-            return false
+        // Nobody else knows the task before it joins.
+        let (isTaken, change) = shared.withLock { shared -> (Bool, Change?) in
+            _ = shared.lifecycle.resume()
+            guard registry.live.join(self) else { return (false, nil) }
+            return (true, registry.hasSubscribers ? announce(.running, shared.handle?.states) : nil)
         }
-        guard registry.hasSubscribers else {
-            shared.withLock { shared in
-                _ = shared.lifecycle.resume()
-                shared.isUnregistered = true
-            }
-            return true
-        }
-        publish(
-            shared.withLock { shared in
-                _ = shared.lifecycle.resume()
-                registry.post(.run, of: self)
-                return announce(.running, shared.handle?.states)
-            })
-        return true
-    }
-
-    /// Registers the task now, because the work before its first attempt takes time.
-    func register() {
-        shared.withLock { shared in
-            if shared.isUnregistered { registry.post(.run, of: self) }
-            shared.isUnregistered = false
-        }
-    }
-
-    /// Returns the priority of the next attempt, and the task if that attempt is to register it.
-    func prepareAttempt() -> (priority: Request.Priority, owner: (any ExecutorMessage)?) {
-        shared.withLock { shared in
-            if shared.isUnregistered, registry.announcesOwners { return (shared.priority, self) }
-            if shared.isUnregistered { registry.post(.run, of: self) }
-            shared.isUnregistered = false
-            return (shared.priority, nil)
-        }
+        if !isTaken { fail() }
+        if let change { publish(change) }
+        return isTaken
     }
 
     /// Leaves the end of the task to the reader of a stream, or to a cancellation.
@@ -438,18 +405,11 @@ package final class TaskRecord: Sendable {
         meter.beginAttempt(transfer.id)
         return shared.withLock { shared in
             guard !shared.lifecycle.isCancelled, shared.handle?.isWorkCancelled != true else { return false }
-            // A task that an interceptor still sends for after its end is not registered any more.
-            if transfer.owner != nil, shared.lifecycle.state.isTerminal { return false }
             shared.transfer = transfer
             shared.isTransferUnstarted = shared.lifecycle.isPaused && shared.handle?.sharing?.isShared() != true
-            if transfer.owner != nil {
-                shared.isUnregistered = false
-                // The start registers the task, and waits for `resume()`.
-                if shared.isTransferUnstarted { registry.post(.run, of: self) }
-            }
             if shared.isTransferUnstarted { return true }
             registry.start(transfer)
-            // The priority can have changed since `prepareAttempt()`.
+            // The priority can have changed since the attempt was made.
             if shared.priority != transfer.request.priority { control(.prioritize(shared.priority), transfer) }
             return true
         }
@@ -469,8 +429,6 @@ package final class TaskRecord: Sendable {
     func cancellable<Value: Sendable>(
         _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        // So that `cancelAll` finds a task that has not been sent.
-        register()
         // Owned by this function, which waits for its end.
         let task = Task { try await work() }
         let (number, isCancelled) = shared.withLock { shared in
@@ -521,8 +479,8 @@ package final class TaskRecord: Sendable {
         shared.withLock { $0.makeHandleState().resumeData = resumeData }
     }
 
-    /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is
-    /// published. Without `deliver`, the caller has the value itself. `value` is for the observers. With `keepsWork`,
+    /// Ends the task, in this order: its state becomes terminal, `deliver` delivers its value, `completed` is published,
+    /// and the task leaves the registry. Without `deliver`, the caller has the value itself. `value` is for the observers. With `keepsWork`,
     /// the work goes on for others. `outcome` is the end of the last attempt, if the caller has it anyway.
     func end(
         _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, outcome: TransferOutcome? = nil,
@@ -536,7 +494,7 @@ package final class TaskRecord: Sendable {
         if registry.hasSubscribers {
             registry.publish(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file), value: value)
         }
-        reportDelivery(ended)
+        registry.leave(id)
     }
 
     /// The largest body in bytes that the outcome of a task keeps after its end.
@@ -548,7 +506,7 @@ package final class TaskRecord: Sendable {
             // A subscriber can keep the task longer than the caller keeps the body.
             end(nil, value: registry.observers.isEmpty ? nil : response)
         } else {
-            // The registry can keep the task until it runs next. To copy the outcome costs more than to keep a small body.
+            // A reader of the registry can keep the task. To copy the outcome costs more than to keep a small body.
             let isSmall = response.outcome.body.count <= Self.keptBody
             end(nil, outcome: isSmall ? response.outcome : response.outcome.withoutBody)
         }
@@ -565,9 +523,7 @@ package final class TaskRecord: Sendable {
                 shared.makeHandleState().requestWithoutBody = prepared.request.withoutSequence
                 shared.request = nil
             }
-            var end = End(
-                isLazy: shared.request.map { $0.hasOnlyValues } ?? false, isUnregistered: shared.isUnregistered)
-            shared.isUnregistered = false
+            var end = End()
             if let handle = shared.handle {
                 end.states = handle.states
                 end.waiters = handle.headWaiters
@@ -586,19 +542,9 @@ package final class TaskRecord: Sendable {
         ended.states?.finish { _ in state }
     }
 
-    /// Tells the registry that the value was delivered.
-    private func reportDelivery(_ ended: End) {
-        if ended.isUnregistered { return registry.endUnregistered() }
-        if ended.isLazy { registry.postDeliveryLazily(of: self) } else { registry.post(.deliver, of: self) }
-    }
-
     private struct End {
         var states: Latest<Session.TaskState>?
         var waiters: [Waiter<Void>] = []
-        /// Whether the registry may learn of the end when it next runs.
-        let isLazy: Bool
-        /// Whether the registry does not know the task.
-        let isUnregistered: Bool
     }
 }
 

@@ -9,23 +9,19 @@ import Foundation
 
 /// Lists a session's live tasks and publishes their events.
 ///
-/// A task with a handle is in the registry from its creation, or from its start if that is one step, and a call from
-/// its first attempt or its first wait. When a task ends, its state becomes terminal, and the registry passes over it
-/// from then on. Then its value is delivered, and then `Event.completed` is published. The registry removes it when the
-/// last message of the task arrives.
+/// A task is in the registry from its creation. When it ends, its state becomes terminal, and the registry passes over
+/// it from then on. Then its value is delivered, then `Event.completed` is published, and then the task leaves.
 ///
-/// The registry runs on the transport's executor. The messages of tasks share one queue with the calls on it: a call
-/// that follows the creation of a task sees it. Tasks hold the registry, so they finish with the configuration that
-/// they began with, even if the session itself is gone. The registry holds the tasks that run, and holds a task weakly
-/// that was never resumed.
+/// The registry runs on the transport's executor, like its session. Tasks hold the registry, so they finish with the
+/// configuration that they began with, even if the session itself is gone. The registry holds the tasks that run, and
+/// holds a task weakly that was never resumed.
 public actor TaskRegistry {
     // MARK: The parts of a session that its tasks use
 
     package nonisolated let sessionID = Session.ID.next()
     package nonisolated let configuration: Session.Configuration
+    /// The transport of the session. Tasks can outlive the session, and keep the transport.
     package nonisolated let transport: any Transport
-    /// `Transport.announcesOwners`, read once.
-    nonisolated let announcesOwners: Bool
     nonisolated let files: FileStore
     /// The clock for the time limits on reading bodies that are not delivered.
     nonisolated let clock: any Clock<Duration>
@@ -55,33 +51,21 @@ public actor TaskRegistry {
     /// The maximum number of events that wait for one subscriber.
     static let eventLimit = 1_024
 
-    package nonisolated let admission = TaskAdmission()
+    /// The live tasks. Not isolated: each task joins and leaves on its own thread, under the lock of the table, because
+    /// two messages to the actor cost ten times as much.
+    package nonisolated let live = TaskTable()
     private nonisolated let executor: any MessageExecutor
     private nonisolated let lastID = Atomic<UInt64>(0)
-    /// The number of streams of events that may be alive.
+    /// The number of streams of events that may be alive. Not isolated: each task reads it, and makes no event without a
+    /// stream.
     private nonisolated let subscriberCount = Atomic<Int>(0)
-    /// The number of those who learn of the end of a task at once: streams of events, callers that wait for a drain,
-    /// and a session that is gone, whose connections are closed after the last task.
-    private nonisolated let watcherCount = Atomic<Int>(0)
-    private let liveTasks = Confined(LiveTasks<TaskRecord>())
-    private var live: LiveTasks<TaskRecord> {
-        @inline(__always) _read { yield liveTasks.value }
-        @inline(__always) _modify { yield &liveTasks.value }
-    }
-    /// Those who wait until a set of tasks has delivered.
-    private var waiters: [LiveTasks<TaskRecord>.WaitID: Waiter<Void>] = [:]
     private var subscribers = EventSubscribers<Event>()
-    /// Those who wait for the invalidation.
-    private var endWaiters: [Waiter<Void>] = []
-    /// Whether a task that was taken before the end, and registers after it, is cancelled.
-    private var cancelsNewTasks = false
-    /// Notifies the observers of the invalidation. They do not run on the executor.
-    private var invalidationNotice: Task<Void, Never>?
+    /// Whether no further event can come.
+    private var hasEnded = false
 
     init(configuration: Session.Configuration, transport: any Transport, files: FileStore, clock: any Clock<Duration>) {
         self.configuration = configuration
         self.transport = transport
-        announcesOwners = transport.announcesOwners
         self.files = files
         self.clock = clock
         executor = transport.executor
@@ -116,20 +100,20 @@ public actor TaskRegistry {
     public var all: [AnySessionTask] { records.map { AnySessionTask($0) } }
 
     /// The number of live tasks.
-    public var count: Int { live.records.count { !$0.state.isTerminal } }
+    public var count: Int { live.tasks.count { !$0.state.isTerminal } }
 
     /// The present state and progress of every live task, in the order of their creation.
     public var snapshot: [Snapshot] { records.map { Snapshot($0) } }
 
     private var records: [TaskRecord] {
-        live.records.filter { !$0.state.isTerminal }.sorted { $0.id < $1.id }
+        live.tasks.filter { !$0.state.isTerminal }.sorted { $0.id < $1.id }
     }
 
     /// Returns the live task of a number; nil if it has ended.
     public func task(_ id: TaskID) -> AnySessionTask? { record(id).map { AnySessionTask($0) } }
 
     private func record(_ id: TaskID) -> TaskRecord? {
-        live.record(id.number).flatMap { $0.state.isTerminal ? nil : $0 }
+        live.task(id).flatMap { $0.state.isTerminal ? nil : $0 }
     }
 
     /// Returns the states of one live task. The current one comes first, and the terminal one is never lost. The stream
@@ -155,8 +139,7 @@ public actor TaskRegistry {
         let queue = EventQueue<Event>(limit: Self.eventLimit) { .dropped($0) }
         // Events that follow are made from now on, and reach the registry after the subscription.
         subscriberCount.add(1, ordering: .sequentiallyConsistent)
-        watcherCount.add(1, ordering: .sequentiallyConsistent)
-        post(Subscription(queue, registry: self), operation: 0)
+        post(Subscription(queue, registry: self))
         return queue.stream()
     }
 
@@ -168,155 +151,39 @@ public actor TaskRegistry {
     /// Hands an attempt to the transport.
     nonisolated func start(_ transfer: Transfer) { transport.start(transfer) }
 
-    // MARK: Messages of the tasks
-
-    /// A message of a task about itself.
-    enum Operation: UInt64 {
-        /// The task starts.
-        case run
-        /// The task waits for its first `resume`.
-        case add
-        /// The value of the task was delivered.
-        case deliver
-    }
+    // MARK: The life of a task
 
     /// Returns a new task number.
     nonisolated func nextID() -> TaskID { TaskID(lastID.wrappingAdd(1, ordering: .relaxed).newValue) }
 
-    nonisolated func post(_ operation: Operation, of record: TaskRecord) { post(record, operation: operation.rawValue) }
-
-    private nonisolated func post(_ message: any ExecutorMessage, operation: UInt64) {
-        executor.post(message, operation: operation, wakes: true)
+    /// Removes a task, whose value was delivered. Also removes one that was never resumed and whose last handle is gone.
+    nonisolated func leave(_ id: TaskID) {
+        if let watcher = live.leave(id) { executor.post(watcher, operation: id.number, wakes: true) }
     }
 
-    /// Reports that the value of a task was delivered, and wakes the executor only if somebody watches. The message
-    /// keeps the record until the executor runs next, so this is for a task without a body or an object of the caller.
-    nonisolated func postDeliveryLazily(of record: TaskRecord) {
-        executor.post(record, operation: Operation.deliver.rawValue, wakes: false)
-        // A watcher is counted before it reads the messages. So this sees the watcher, or the watcher sees this
-        // message.
-        atomicMemoryFence(ordering: .sequentiallyConsistent)
-        if mayHaveWatchers { executor.wake() }
-    }
+    // MARK: The end of the events
 
-    /// Ends a task that never registered, because it ended before its first attempt or wait. No message is sent unless
-    /// somebody waits for the last task.
-    nonisolated func endUnregistered() {
-        guard admission.end() else { return }
-        // The same holds here: this sees who waits for the last task, or that one sees that there is none.
-        atomicMemoryFence(ordering: .sequentiallyConsistent)
-        if mayHaveWatchers { post(self, operation: Self.noTaskIsLeft) }
-    }
+    /// Publishes the last event, if there is one, and ends the streams. A message, so that the events that the last
+    /// tasks have published come first.
+    nonisolated func endEvents(with last: Event?) { post(Publication(last, isLast: true, registry: self)) }
 
-    /// Whether somebody may wait for the end of a task.
-    private nonisolated var mayHaveWatchers: Bool {
-        admission.isClosed || watcherCount.load(ordering: .relaxed) > 0
-    }
-
-    /// The message that the last task has ended. No task has this number.
-    private static let noTaskIsLeft = UInt64.max
-
-    /// Reports that a task was never resumed and that its last handle is gone.
-    nonisolated func forget(_ id: TaskID) { post(self, operation: id.number) }
-
-    /// Reports that the session is gone. The streams of events end with the last live task, even if handles of ended
+    /// Notes that the session is gone. The streams of events end with the last live task, even if handles of ended
     /// tasks remain.
-    nonisolated func sessionIsGone() {
-        watcherCount.add(1, ordering: .sequentiallyConsistent)
-        post(self, operation: 0)
-    }
+    nonisolated func sessionIsGone() { post(self) }
 
-    /// A message that has arrived.
-    struct Report {
-        let operation: Operation
-        let record: TaskRecord
-    }
-
-    func receive(_ report: Report) {
-        let record = report.record
-        let number = record.id.number
-        switch report.operation {
-        case .run:
-            live.addRunning(record, number: number)
-            if cancelsNewTasks { record.cancel() }
-        case .add:
-            live.addFresh(record, number: number)
-            if cancelsNewTasks { record.cancel() }
-        case .deliver:
-            let outcome = live.delivered(number, isLast: admission.end())
-            if !outcome.isEmpty { notify(of: outcome) }
-        }
-    }
-
-    /// Receives the message of `forget`, or that of `sessionIsGone`, which has no number, or `noTaskIsLeft`.
-    private func receive(_ number: UInt64) {
-        if number == Self.noTaskIsLeft { return notify(of: live.becameIdle(isIdle: admission.isIdle)) }
-        notify(
-            of: number == 0
-                ? live.sessionIsGone(isIdle: admission.isIdle) : live.forget(number, isLast: admission.end()))
-    }
-
-    private func notify(of outcome: LiveTasks<TaskRecord>.Outcome) {
-        for wait in outcome.endedWaits { waiters.removeValue(forKey: wait)?.resume() }
-        if outcome.isInvalidated {
-            // Before those who wait go on: they find no idle connection.
-            transport.drain()
-            let event = Event.sessionInvalidated(sessionID)
-            send(event)
-            // Ends with the last observer; `finishTasksAndInvalidate` waits for it.
-            if !observers.isEmpty { invalidationNotice = Task { @concurrent in observe { $0.didObserve(event) } } }
-            for waiter in endWaiters { waiter.resume() }
-        }
-        if outcome.isInvalidated || outcome.endsEvents {
-            let count = subscribers.count
-            subscribers.finish().complete()
-            removeSubscribers(count)
-        }
-    }
-
-    // MARK: The end
-
-    /// Returns when every task that is known now has delivered, or the caller is cancelled.
-    func drained() async {
-        guard let wait = live.wait() else { return }
-        let waiter = Waiter<Void>()
-        waiters[wait] = waiter
-        watcherCount.add(1, ordering: .sequentiallyConsistent)
-        await waiter.wait()
-        watcherCount.subtract(1, ordering: .sequentiallyConsistent)
-        live.cancel(wait)
-        waiters[wait] = nil
-    }
-
-    /// Accepts no more tasks. The session is invalidated when the last one has delivered.
-    ///
-    /// - Parameter cancelsNewTasks: Cancels each task that the session has taken, and that registers after this call.
-    func close(cancelsNewTasks: Bool) {
-        admission.close()
-        if cancelsNewTasks { self.cancelsNewTasks = true }
-        notify(of: live.close(isIdle: admission.isIdle))
-    }
-
-    /// Whether the session was invalidated.
-    var isInvalidated: Bool { live.phase == .invalidated }
-
-    /// Returns when the session was invalidated and the observers know it, or the caller is cancelled.
-    func invalidated() async {
-        if live.phase != .invalidated {
-            let waiter = Waiter<Void>()
-            endWaiters.append(waiter)
-            watcherCount.add(1, ordering: .sequentiallyConsistent)
-            await waiter.wait()
-            watcherCount.subtract(1, ordering: .sequentiallyConsistent)
-            endWaiters.removeAll { $0 === waiter }
-        }
-        await invalidationNotice?.value
+    /// Called when the session is gone, and after the end of each task from then on.
+    private func endEventsIfIdle() {
+        guard live.watch(self).isEmpty else { return }
+        live.stopWatching()
+        endEvents(with: nil)
     }
 
     // MARK: Events
 
     /// Whether a stream of events or an observer receives events.
-    nonisolated var hasSubscribers: Bool { subscriberCount.load(ordering: .relaxed) > 0 || !observers.isEmpty }
+    nonisolated var hasSubscribers: Bool { hasStreams || !observers.isEmpty }
+
+    private nonisolated var hasStreams: Bool { subscriberCount.load(ordering: .sequentiallyConsistent) > 0 }
 
     /// Publishes an event to every stream and observer. The event is made only if there is one.
     nonisolated func publish(_ event: () -> Event) {
@@ -337,7 +204,11 @@ public actor TaskRegistry {
 
     /// Publishes an event to the streams. Called with the lock of a task held, so that its events keep their order.
     nonisolated func enqueue(_ event: Event) {
-        if subscriberCount.load(ordering: .relaxed) > 0 { post(Publication(event, registry: self), operation: 0) }
+        if hasStreams { post(Publication(event, isLast: false, registry: self)) }
+    }
+
+    private nonisolated func post(_ message: any ExecutorMessage) {
+        executor.post(message, operation: 0, wakes: true)
     }
 
     /// Calls the observers.
@@ -347,25 +218,20 @@ public actor TaskRegistry {
         for observer in observers { notify(observer) }
     }
 
-    private func send(_ event: Event) {
+    private func send(_ event: Event?, isLast: Bool) {
         let count = subscribers.count
-        subscribers.send(event).complete()
-        removeSubscribers(count - subscribers.count)
+        if let event { subscribers.send(event).complete() }
+        if isLast {
+            subscribers.finish().complete()
+            hasEnded = true
+        }
+        subscriberCount.subtract(count - subscribers.count, ordering: .sequentiallyConsistent)
     }
 
     private func add(_ queue: EventQueue<Event>) {
-        if live.isOver {
-            for reader in queue.finish() { reader.resume() }
-            removeSubscribers(1)
-        } else {
-            subscribers.add(queue)
-        }
-    }
-
-    private func removeSubscribers(_ count: Int) {
-        if count == 0 { return }
-        subscriberCount.subtract(count, ordering: .sequentiallyConsistent)
-        watcherCount.subtract(count, ordering: .sequentiallyConsistent)
+        guard hasEnded else { return subscribers.add(queue) }
+        for reader in queue.finish() { reader.resume() }
+        subscriberCount.subtract(1, ordering: .sequentiallyConsistent)
     }
 
     /// The message of a new stream of events.
@@ -378,36 +244,23 @@ public actor TaskRegistry {
         func perform(_ operation: UInt64) { registry.assumeIsolated { $0.add(queue) } }
     }
 
-    /// The message of an event.
+    /// The message of an event, or of the end of the events.
     private final class Publication: ExecutorMessage {
-        private let event: Event
+        private let event: Event?
+        private let isLast: Bool
         private let registry: TaskRegistry
 
-        init(_ event: Event, registry: TaskRegistry) { (self.event, self.registry) = (event, registry) }
+        init(_ event: Event?, isLast: Bool, registry: TaskRegistry) {
+            (self.event, self.isLast, self.registry) = (event, isLast, registry)
+        }
 
-        func perform(_ operation: UInt64) { registry.assumeIsolated { $0.send(event) } }
+        func perform(_ operation: UInt64) { registry.assumeIsolated { $0.send(event, isLast: isLast) } }
     }
 }
 
 extension TaskRegistry: ExecutorMessage {
-    package nonisolated func perform(_ operation: UInt64) { assumeIsolated { $0.receive(operation) } }
-}
-
-extension TaskRecord: ExecutorMessage {
-    package func perform(_ operation: UInt64) {
-        guard let operation = TaskRegistry.Operation(rawValue: operation) else { return }
-        // Does what `assumeIsolated` does, in 10 instructions instead of 1,000, for two messages of each request:
-        // `assumeIsolated` finds out which executor runs, and allocates twice. The caller is the executor, and the
-        // isolation is no part of the representation of a function.
-        assert(registry.transport.executor.isIsolatingCurrentContext() != false)
-        let receive = unsafe unsafeBitCast(
-            Self.receive, to: (@Sendable (TaskRegistry, TaskRegistry.Report) -> Void).self)
-        receive(registry, TaskRegistry.Report(operation: operation, record: self))
-    }
-
-    private static let receive: @Sendable (isolated TaskRegistry, TaskRegistry.Report) -> Void = { registry, report in
-        registry.receive(report)
-    }
+    /// Receives the end of the session, and then that of each task.
+    package nonisolated func perform(_ operation: UInt64) { assumeIsolated { $0.endEventsIfIdle() } }
 }
 
 extension TaskRegistry: CustomReflectable {

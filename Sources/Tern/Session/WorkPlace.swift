@@ -8,9 +8,4 @@ enum WorkPlace {
     /// On the thread that resumes the task, and then on the transport's, which saves two changes of threads. The work
     /// must not run code of the caller.
     case loop
-
-    /// Whether work can begin on the thread that resumes the task.
-    static var canBeCaller: Bool {
-        if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) { true } else { false }
-    }
 }

@@ -35,21 +35,18 @@ package final class Transfer: Sendable {
     package let place = Atomic<Int>(0)
     /// The number of bytes moved so far.
     package let meter: ProgressMeter
-    /// The task, if it is not registered yet: its operation 0 registers it.
-    package let owner: (any ExecutorMessage)?
     private let onHead: (@Sendable (ResponseHead) -> Void)?
     private let shared: Lock<Shared>
 
     @inline(__always)
     package init(
-        _ request: consuming WireRequest, meter: ProgressMeter, owner: (any ExecutorMessage)? = nil,
+        _ request: consuming WireRequest, meter: ProgressMeter,
         onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
         shared = unsafe Lock(Shared(state: TransferState(bufferLimit: request.bufferLimit)))
         self.request = consume request
         self.meter = meter
-        self.owner = owner
         self.onHead = onHead
     }
 

@@ -8,10 +8,6 @@ package protocol Transport: AnyObject, Sendable {
     /// The serial executor of the session's actors: the transport's event loop, if it has one.
     var executor: any MessageExecutor { get }
 
-    /// Whether the transport calls `Transfer.owner` on its executor when an attempt starts. Otherwise, the session
-    /// sends the message of the owner itself, before the start.
-    var announcesOwners: Bool { get }
-
     /// The executor on which calls run without a switch between threads: that of the event loop, if the transport has
     /// one.
     var taskExecutor: any TaskExecutor { get }
@@ -70,8 +66,6 @@ extension Transport {
     package var taskExecutor: any TaskExecutor { globalConcurrentExecutor }
 
     package var leavesStreamsCompressed: Bool { false }
-
-    package var announcesOwners: Bool { false }
 
     package func forwardsToProxy(_ target: Target) -> Bool { false }
 

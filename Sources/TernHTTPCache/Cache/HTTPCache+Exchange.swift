@@ -12,8 +12,6 @@ extension HTTPCache: ExchangeCache {
     package nonisolated func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse {
         let start = MonotonicClock.nanoseconds()
         let request = CacheRequest(exchange)
-        // Opening a folder takes time.
-        if shared.store == nil { exchange.register() }
         guard let store = await store() else { return try await responseWithoutStore(to: exchange, request) }
         return try await CacheExchange(
             cache: self, store: store, exchange: exchange, request: request, start: start
@@ -279,7 +277,6 @@ struct CacheExchange: Sendable {
     private func askSecondLevel(
         _ shared: SharedResponses, _ exchange: inout NetworkExchange, entries: [CacheEntry]
     ) async throws(NetworkError) -> (isFilled: Bool, lease: SharedLease?) {
-        exchange.register()
         let began = MonotonicClock.nanoseconds()
         let generation = store.beginRequest()
         let result = await shared.lookUp(request, id: cache.shared.nextID(), within: exchange.remainingTime)
@@ -337,7 +334,6 @@ struct CacheExchange: Sendable {
     private func entries(for key: CacheKey) async -> [CacheEntry] {
         // In memory without a suspension.
         if let entries = store.entriesNow(for: key) { return entries }
-        exchange.register()
         return await store.entries(for: key)
     }
 
@@ -395,7 +391,6 @@ struct CacheExchange: Sendable {
 
     func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? {
         if let body = store.bodyNow(of: entry, range: range) { return body }
-        exchange.register()
         return await store.body(of: entry, range: range)
     }
 }

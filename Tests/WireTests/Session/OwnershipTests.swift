@@ -41,7 +41,7 @@ struct OwnershipTests {
         }
     }
 
-    /// The call has no attempt yet that could register it.
+    /// The call has no attempt yet.
     @Test func aCallIsInTheRegistryWhileItsBodyIsPrepared() async throws {
         try await withDemo { server, _ in
             let slow = QueueExecutor("slow disk")
@@ -126,7 +126,7 @@ struct OwnershipTests {
         }
     }
 
-    /// A call that was taken just before the end is waited for, although the registry does not know it yet.
+    /// A call that was taken just before the end is waited for.
     @Test func theEndOfASessionWaitsForEachCallThatItTook() async throws {
         try await withDemo { server, _ in
             for round in 0..<60 {
@@ -149,7 +149,7 @@ struct OwnershipTests {
                 } else {
                     await session.finishTasksAndInvalidate()
                 }
-                let isIdle = session.tasks.admission.isIdle
+                let isIdle = session.tasks.live.isEmpty
                 #expect(isIdle)
                 #expect(await session.tasks.count == 0)
                 for call in calls { await call.value }

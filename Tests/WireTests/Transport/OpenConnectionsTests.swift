@@ -157,7 +157,7 @@ struct OpenConnectionsTests {
             let task = client.task(.get, "x", as: String.self)
             try await arrived.wait()
             async let end: Void = session.finishTasksAndInvalidate()
-            while !session.tasks.admission.isClosed { await Task.yield() }
+            while session.tasks.live.isOpen { await Task.yield() }
             #expect(await session.openConnections == [count(server.url, active: 1)])
             #expect(await session.isInvalidated == false)
             gate.open()

@@ -38,9 +38,6 @@ final class EngineTransport: Transport {
 
     var taskExecutor: any TaskExecutor { loop.taskExecutor }
 
-    /// The attempt and its owner arrive in one message, if all arrive on the home loop.
-    var announcesOwners: Bool { loops == nil }
-
     /// The session decompresses, at the reader's speed: a small compressed body can become very large.
     var leavesStreamsCompressed: Bool { true }
 

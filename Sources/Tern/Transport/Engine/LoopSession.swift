@@ -135,7 +135,6 @@ final class LoopSession: LoopClient {
     }
 
     private func start(_ transfer: Transfer) {
-        transfer.owner?.perform(0)
         let running = EngineTransfer(transfer, table: table)
         table.keep(running)
         transfer.tableIndex.store(running.tableIndex, ordering: .relaxed)
