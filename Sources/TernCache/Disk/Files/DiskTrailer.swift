@@ -58,7 +58,7 @@ struct DiskTrailer: Equatable {
 
     private static func count(footer: UnsafeRawBufferPointer) -> Int? {
         guard footer.count == footerCount else { return nil }
-        var reader = unsafe ByteReader(footer)
+        var reader = unsafe LittleEndianReader(footer)
         guard let count = reader.word(UInt32.self), reader.word(UInt32.self) == 0 else { return nil }
         return counts.contains(Int(count)) ? Int(count) : nil
     }
@@ -74,11 +74,11 @@ struct DiskTrailer: Equatable {
         guard bytes.count >= Self.headCount + Self.footerCount,
             unsafe Self.count(footer: bytes.part(bytes.count - Self.footerCount, Self.footerCount)) == bytes.count
         else { return nil }
-        var footer = unsafe ByteReader(bytes.part(bytes.count - 8, 8))
+        var footer = unsafe LittleEndianReader(bytes.part(bytes.count - 8, 8))
         guard let sum = footer.word(UInt64.self), unsafe DiskChecksum.of(bytes.part(0, bytes.count - 8)) == sum else {
             return nil
         }
-        var reader = unsafe ByteReader(bytes)
+        var reader = unsafe LittleEndianReader(bytes)
         guard reader.word(UInt64.self) == Self.magic, let checksum = reader.word(UInt64.self),
             let size = reader.word(UInt64.self), let created = reader.word(UInt64.self),
             let expires = reader.word(UInt64.self), let keyCount = reader.word(UInt32.self),
@@ -110,7 +110,7 @@ struct DiskTrailer: Equatable {
 }
 
 /// Reads little-endian numbers and byte runs in sequence. Returns nil past the end. Must not outlive the bytes.
-@safe private struct ByteReader {
+@safe private struct LittleEndianReader {
     private let data: UnsafeRawBufferPointer
     private var place = 0
 
