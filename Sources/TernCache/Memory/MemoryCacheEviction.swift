@@ -31,19 +31,6 @@ public enum MemoryCacheEvictionReason: Sendable, Hashable, CaseIterable {
     case memoryPressure
     /// The app moved to the background.
     case background
-
-    /// The position in a shard's array of counters.
-    @usableFromInline var ordinal: Int {
-        switch self {
-        case .costLimit: 0
-        case .countLimit: 1
-        case .tooLarge: 2
-        case .expired: 3
-        case .trimmed: 4
-        case .memoryPressure: 5
-        case .background: 6
-        }
-    }
 }
 
 /// An element of the stream of a memory cache's evictions.
@@ -78,32 +65,4 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
 
     /// The number of evicted entries, for any reason.
     public var evictionCount: Int { evictions.values.reduce(0, +) }
-}
-
-/// The counters of one shard.
-@usableFromInline
-struct ShardCounters: Sendable {
-    @usableFromInline var hits = 0
-    @usableFromInline var misses = 0
-    @usableFromInline var recovered = 0
-    @usableFromInline var insertions = 0
-    /// Evictions by the reasons' ordinals.
-    @usableFromInline var evictions: [Int]
-
-    @usableFromInline
-    init() {
-        evictions = [Int](repeating: 0, count: MemoryCacheEvictionReason.allCases.count)
-    }
-}
-
-extension MemoryCacheStatistics {
-    mutating func add(_ shard: ShardCounters) {
-        hits += shard.hits
-        misses += shard.misses
-        recovered += shard.recovered
-        insertions += shard.insertions
-        for reason in MemoryCacheEvictionReason.allCases where shard.evictions[reason.ordinal] > 0 {
-            evictions[reason, default: 0] += shard.evictions[reason.ordinal]
-        }
-    }
 }

@@ -1,75 +1,44 @@
-/// A value to be inserted, with its key and terms.
+/// A value of a memory cache, with its key and terms.
 @usableFromInline
-struct NewEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+struct MemoryEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let key: Key
     @usableFromInline let value: Value
     @usableFromInline let cost: Int
     /// The time of expiry on the cache's clock; `.max` for none.
     @usableFromInline let deadline: UInt64
+    /// The weak reference to the value; nil if the cache does not look for values in use.
     @usableFromInline let reference: WeakReferences<Value>.Reference?
-    /// The generation of a recovered value, which is only stored if the table still holds that generation. Nil for any
-    /// other value.
-    @usableFromInline let generation: UInt64?
 
     @inlinable
-    init(
-        key: Key, value: Value, cost: Int, deadline: UInt64, reference: WeakReferences<Value>.Reference?,
-        generation: UInt64? = nil
-    ) {
+    init(key: Key, value: Value, cost: Int, deadline: UInt64, reference: WeakReferences<Value>.Reference?) {
         self.key = key
         self.value = value
         self.cost = cost
         self.deadline = deadline
         self.reference = reference
-        self.generation = generation
     }
-}
 
-/// An entry that left a shard. It is released outside the shard's lock, because the `deinit` of a value can run any
-/// code, which can use the cache.
-@usableFromInline
-struct RemovedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    @usableFromInline let key: Key
-    @usableFromInline let value: Value?
-    @usableFromInline let cost: Int
-    /// The reason of the eviction. Nil if the user removed or replaced the entry.
-    @usableFromInline let reason: MemoryCacheEvictionReason?
-    /// The reference of the value: a user's closure, which can own anything.
-    @usableFromInline let reference: WeakReferences<Value>.Reference?
-
+    /// Returns the value if it has not expired.
     @inlinable
-    init(
-        key: Key, value: Value?, cost: Int, reason: MemoryCacheEvictionReason?,
-        reference: WeakReferences<Value>.Reference? = nil
-    ) {
-        self.key = key
-        self.value = value
-        self.cost = cost
-        self.reason = reason
-        self.reference = reference
-    }
+    func value(at now: UInt64) -> Value? { deadline > now ? value : nil }
 }
 
-/// The entries that left a shard in one step. Usually there is one, which then needs no array.
+/// The entries that left a cache in one step, and the references of values that can no longer be recovered. They are
+/// released without a lock held, because the `deinit` of a value can run any code, which can use the cache.
 @usableFromInline
 struct RemovedEntries<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    @usableFromInline var first: RemovedEntry<Key, Value>?
-    @usableFromInline var rest: [RemovedEntry<Key, Value>] = []
+    /// The entries, with the reason of an eviction. It is nil if the user removed or replaced the entry.
+    @usableFromInline var entries: [(entry: MemoryEntry<Key, Value>, reason: MemoryCacheEvictionReason?)] = []
+    /// The references of the values that cannot be recovered any more.
+    @usableFromInline var references: [WeakReferences<Value>.Reference] = []
 
     @inlinable
     init() {}
 
-    @inlinable
-    mutating func append(_ entry: RemovedEntry<Key, Value>) {
-        if first == nil { first = entry } else { rest.append(entry) }
-    }
-
-    @inlinable var last: RemovedEntry<Key, Value>? { rest.last ?? first }
-
     /// The evictions among the entries, in their order.
-    var evictions: [MemoryCacheEviction<Key>] {
-        ([first].compactMap(\.self) + rest).compactMap { entry in
-            entry.reason.map { MemoryCacheEviction(key: entry.key, cost: entry.cost, reason: $0) }
+    var evictions: [MemoryCacheEvent<Key>] {
+        entries.compactMap { entry, reason in
+            reason.map { .evicted(MemoryCacheEviction(key: entry.key, cost: entry.cost, reason: $0)) }
         }
     }
 }

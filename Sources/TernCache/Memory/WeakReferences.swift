@@ -47,24 +47,21 @@ struct RecoverableTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         @usableFromInline let generation: UInt64
     }
 
-    @usableFromInline let isEnabled: Bool
     @usableFromInline private(set) var entries: [Key: Entry] = [:]
     private var lastGeneration: UInt64 = 0
     /// The number of entries at which a sweep is worth its cost: twice the number that the last sweep left.
-    @usableFromInline private(set) var threshold = 64
-
-    init(isEnabled: Bool) {
-        self.isEnabled = isEnabled
-    }
+    private var threshold = 64
 
     /// Whether enough entries came since the last sweep. Each of them then pays a constant share of the next one.
-    @inlinable var needsSweep: Bool { entries.count >= threshold }
+    var needsSweep: Bool { entries.count >= threshold }
 
-    /// Adds the evicted value of a key that is not in the table. A key is either stored or recoverable, never both.
+    /// Adds an evicted value that has a reference. A key is either stored or recoverable, never both.
     @usableFromInline
-    mutating func add(_ key: Key, reference: @escaping WeakReferences<Value>.Reference, cost: Int, deadline: UInt64) {
+    mutating func add(_ entry: MemoryEntry<Key, Value>) {
+        guard let reference = entry.reference else { return }
         lastGeneration += 1
-        entries[key] = Entry(reference: reference, cost: cost, deadline: deadline, generation: lastGeneration)
+        entries[entry.key] = Entry(
+            reference: reference, cost: entry.cost, deadline: entry.deadline, generation: lastGeneration)
     }
 
     /// Removes a key whose value was replaced or removed.

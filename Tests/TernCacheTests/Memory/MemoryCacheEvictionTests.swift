@@ -62,10 +62,10 @@ import Testing
     @Test func aReleasedStreamReceivesNoEvents() {
         let cache = MemoryCache<Int, Int>(.quiet(count: 1)) { _ in 1 }
         do { _ = cache.evictions }
-        #expect(cache.store.evictionEvents.hasSubscribers)
+        #expect(cache.evictionEvents.hasSubscribers)
         cache[1] = 1
         cache[2] = 2
-        #expect(!cache.store.evictionEvents.hasSubscribers)
+        #expect(!cache.evictionEvents.hasSubscribers)
     }
 
     @Test(arguments: MemoryCachePolicy.allCases) func theDeinitOfAValueCanUseTheCache(policy: MemoryCachePolicy) async {

@@ -75,10 +75,10 @@ import Testing
         let ended = Waiter<Void>()
         pressure.continuation.onTermination = { _ in ended.resume() }
         var cache: MemoryCache<Int, Int>? = makeCache(pressure)
-        weak let store = cache?.store
-        #expect(store != nil)
+        weak let held = cache
+        #expect(held != nil)
         cache = nil
-        #expect(store == nil)
+        #expect(held == nil)
         await ended.wait()
     }
 
