@@ -9,7 +9,11 @@ final class CacheStage: Stage {
     }
 
     func response(to request: PreparedRequest, of task: TaskRecord) async throws(NetworkError) -> IncomingResponse {
-        if request.isUpgrade { return try await next.response(to: request, of: task) }
+        if request.isUpgrade {
+            guard request.request.cache == .onlyStored else { return try await next.response(to: request, of: task) }
+            let reason = "a request to switch to another protocol is never answered from the cache"
+            throw NetworkError(TransferFailure(.notStored, reason), request: request.request)
+        }
         let response = try await cache.response(to: NetworkExchange(prepared: request, task: task, network: next))
         if request.hasHandle, !FollowUpRules.mayFollow(response.head) { task.receive(response.head) }
         return response

@@ -19,8 +19,9 @@ package struct NetworkExchange: Sendable {
     /// The stage behind the cache.
     private let network: any Stage
 
-    package var request: Request { prepared.request }
     package var target: Target { prepared.request.target }
+    package var method: Request.Method { prepared.request.method }
+    package var cacheChoice: Request.CacheChoice { prepared.request.cache }
     package var registry: TaskRegistry { prepared.registry }
     /// The header fields as they are sent, except those for a proxy, and with a digest in place of an authorization
     /// that the session adds.
@@ -126,10 +127,16 @@ package struct NetworkExchange: Sendable {
         return value
     }
 
-    /// Does work that waits, and that a cancellation of the task cancels.
-    package func wait(for work: @escaping @Sendable () async -> Void) async {
-        // `try?`: the work throws nothing.
-        _ = try? await record.cancellable(work)
+    /// Does work that waits, in a Swift task of its own. A cancellation of the task, and of the Swift task, cancels the
+    /// work, and returns nil at once, also if the work goes on.
+    package func wait<Value: Sendable>(for work: @escaping @Sendable () async -> Value) async -> Value? {
+        let waiter = Waiter<Value?>()
+        // Owned and cancelled here. The result of work that goes on after that has no reader.
+        let task = Task { waiter.resume(returning: await work()) }
+        return await wait(for: waiter) {
+            task.cancel()
+            waiter.resume(returning: nil)
+        }
     }
 
     /// Calls `action` when the task is paused, and at once if it is paused already. Replaces an earlier action.
@@ -165,8 +172,9 @@ package struct NetworkExchange: Sendable {
     /// The limit on the time without any byte; nil for none.
     package var idleTime: Duration? { prepared.request.timeouts(in: registry.configuration.timeouts).idle }
 
-    /// Returns the same exchange with less time.
-    package func spending(_ time: Duration) -> NetworkExchange {
+    /// Returns the same exchange without the time since another, in nanoseconds of `MonotonicClock`.
+    package func spending(since start: UInt64) -> NetworkExchange {
+        let time = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start))
         let timeouts = prepared.request.timeouts(in: registry.configuration.timeouts)
         return NetworkExchange(self, prepared: prepared.limitingTotalTime(spent: timeouts.spent + time))
     }

@@ -63,12 +63,8 @@ final class BodyRecording: BodyRecorder {
             !exchange.exchange.deliversDecodedBodies || received.response.head.contentCodings.isEmpty
         store = exchange.store
         generation = received.generation
-        report = StoringReport(
-            trace: received.trace, cache: exchange.cache.shared, store: exchange.store,
-            sender: received.forwarding.sender, variant: received.forwarding.key.variant, outdated: purpose.outdated,
-            own: purpose.entry, generation: received.generation, offer: received.forwarding.offer,
-            now: { [now = exchange.cache.configuration.now] in CacheTime(now()) })
-        report.trace.finish(.arriving, isStored: false)
+        report = StoringReport(purpose, received, of: exchange)
+        report.trace.record(.arriving, isStored: false)
     }
 
     // A response that is dropped has no end. The bytes that its reader has received are kept if they can be completed.
@@ -195,9 +191,8 @@ final class BodyRecording: BodyRecorder {
     /// Stores an entry. The reader does not wait for the disk.
     private func insert(_ entry: CacheEntry, _ body: Data, replacing: [CacheEntry]) {
         let (report, store, generation) = (report, store, generation)
-        if let memory = store as? MemoryEntryStore {
-            return report.stored(
-                entry, memory.insertNow(entry, body: body, replacing: replacing, generation: generation))
+        if let isStored = store.insertNow(entry, body: body, replacing: replacing, generation: generation) {
+            return report.stored(entry, isStored)
         }
         guard report.cache.reserve(body.count) else { return report.gaveUp(.storeBusy) }
         let writing = report.beginWriting(entry)
@@ -218,8 +213,8 @@ final class BodyRecording: BodyRecorder {
     /// Stores the received part together with the stored one.
     private func combine(_ combination: CacheCombination, _ received: Data) {
         let range = 0..<combination.stored.properties.storedLength
-        if let memory = store as? MemoryEntryStore {
-            return combine(combination, received, with: memory.bodyNow(of: combination.stored, range: range))
+        if let stored = store.bodyNow(of: combination.stored, range: range) {
+            return combine(combination, received, with: stored)
         }
         let number = report.cache.beginWrite()
         // Ends with the read.
@@ -238,23 +233,36 @@ final class BodyRecording: BodyRecorder {
 }
 
 /// Reports the end of storing a response: to its trace, to the statistics, and to equal requests that wait for it.
-struct StoringReport: Sendable {
+final class StoringReport: Sendable {
     let trace: TraceRecord
     let cache: CacheState
     let store: any EntryStore
     let sender: SharedExchange?
     /// The fields that select among the known variants of the response.
-    let variant: VarySelection
+    private let variant: VarySelection
     /// The entries that the response outdates even if it cannot be stored itself.
-    let outdated: [CacheEntry]
-    /// The entry of the response; nil for a part that is combined with a stored one.
-    let own: CacheEntry?
+    private let outdated: [CacheEntry]
+    /// The entry of the response before its body arrived; nil for a part that is combined with a stored one.
+    private let arriving: CacheEntry?
     /// The number of the request.
-    let generation: UInt64
+    private let generation: UInt64
     /// Offers the response to other processes; nil if it is not for them.
-    let offer: SharedOffer?
+    private let offer: SharedOffer?
     /// Returns the present time.
-    let now: @Sendable () -> CacheTime
+    private let now: @Sendable () -> Date
+
+    init(_ purpose: BodyRecording.Purpose, _ received: CacheExchange.Received, of exchange: CacheExchange) {
+        trace = received.trace
+        cache = exchange.cache.shared
+        store = exchange.store
+        sender = received.forwarding.sender
+        variant = received.forwarding.key.variant
+        outdated = purpose.outdated
+        arriving = purpose.entry
+        generation = received.generation
+        offer = received.forwarding.offer
+        now = exchange.cache.configuration.now
+    }
 
     /// Begins the write of an entry that has arrived. Identical requests that come now wait for the write, also after a
     /// stream, whose reader they did not wait for. Returns nil if an identical request is under way.
@@ -268,7 +276,7 @@ struct StoringReport: Sendable {
 
     /// Reports the result of an insert, which removes outdated entries by itself.
     func stored(_ entry: CacheEntry, _ isStored: Bool) {
-        trace.finish(isStored ? .stored : .storeFailed, isStored: isStored)
+        trace.record(isStored ? .stored : .storeFailed, isStored: isStored)
         if isStored {
             cache.countStored()
             cache.noteStored(key(of: entry))
@@ -279,17 +287,18 @@ struct StoringReport: Sendable {
 
     /// Reports that nothing is stored, and removes outdated entries.
     func gaveUp(_ reason: CacheReason) {
-        trace.finish(reason, isStored: false)
-        // Its length was not known before.
-        if reason == .bodyTooLarge, let own { cache.noteUnstorable(key(of: own), at: now()) }
-        if let own { store.outdateEarlier(than: own, generation: generation) }
+        trace.record(reason, isStored: false)
+        if let arriving {
+            // Its length was not known before.
+            if reason == .bodyTooLarge { cache.noteUnstorable(key(of: arriving), at: CacheTime(now())) }
+            store.outdateEarlier(than: arriving, generation: generation)
+        }
         offer?.responses.discard(outdated)
         guard !outdated.isEmpty else {
             sender?.end(.notShared)
             return
         }
-        if let memory = store as? MemoryEntryStore {
-            memory.removeNow(outdated)
+        if store.removeNow(outdated) {
             sender?.end(.notShared)
             return
         }

@@ -1,27 +1,36 @@
+import TernConcurrency
+
 /// Keys that are known for a while: of responses that could not be stored, and of those that are not to be refreshed.
 /// Pure.
 struct ExpiringKeys<Key: Hashable & Sendable>: Sendable {
     private struct Entry: Sendable {
         let start: CacheTime
         let length: Duration
+        /// Tells the entry from earlier ones of the same key.
+        let number: UInt64
 
         /// An entry that begins in the future is that of a clock that was set back since.
         func isCurrent(at now: CacheTime) -> Bool { start <= now && now.since(start) < length }
     }
 
     private var entries: [Key: Entry] = [:]
+    /// The keys in the order in which they were added, with those of entries that were replaced or removed.
+    private var order = FIFO<(key: Key, number: UInt64)>()
+    private var lastNumber: UInt64 = 0
 
     /// The greatest number of keys that are known. Of more, the one that was added first is forgotten.
     static var limit: Int { 1_024 }
 
     mutating func add(_ key: Key, for length: Duration, at now: CacheTime) {
-        if entries.count >= Self.limit, entries[key] == nil {
-            entries = entries.filter { $0.value.isCurrent(at: now) }
-            if entries.count >= Self.limit, let oldest = entries.min(by: { $0.value.start < $1.value.start }) {
-                entries[oldest.key] = nil
-            }
+        lastNumber += 1
+        entries[key] = Entry(start: now, length: length, number: lastNumber)
+        order.append((key, lastNumber))
+        if order.count > 2 * Self.limit {
+            order.removeAll { [entries] in entries[$0.key]?.number != $0.number }
         }
-        entries[key] = Entry(start: now, length: length)
+        while entries.count > Self.limit, let first = order.popFirst() {
+            if entries[first.key]?.number == first.number { entries[first.key] = nil }
+        }
     }
 
     mutating func remove(_ key: Key) { if !entries.isEmpty { entries[key] = nil } }

@@ -228,12 +228,19 @@ final class SharedLease: Sendable {
         self.responses = responses
     }
 
-    deinit {
-        if !hasEnded.withLock({ $0 }) { responses.release(key) }
-    }
+    deinit { release() }
 
-    /// Leaves the end of the reservation to an upload.
-    fileprivate func end() { hasEnded.withLock { $0 = true } }
+    /// Ends the reservation without a response.
+    func release() { if end() { responses.release(key) } }
+
+    /// Leaves the end of the reservation to an upload. Returns false if it has ended before.
+    @discardableResult
+    fileprivate func end() -> Bool {
+        hasEnded.withLock { hasEnded in
+            defer { hasEnded = true }
+            return !hasEnded
+        }
+    }
 }
 
 /// Offers a response to other processes once it is stored here.

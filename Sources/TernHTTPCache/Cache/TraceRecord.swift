@@ -41,7 +41,7 @@ final class TraceRecord: CacheTraceSource {
     func receive(status: Int?) { state.withLock { $0.handling.forwardedStatus = status } }
 
     /// Records the result of storing.
-    func finish(_ reason: CacheReason, isStored: Bool) {
+    func record(_ reason: CacheReason, isStored: Bool) {
         state.withLock { state in
             state.storing = reason
             state.handling.outcome = reason

@@ -83,7 +83,7 @@ enum RangeRequest: Sendable, Hashable {
 }
 
 /// The `Content-Range` of a 206 response: a range and the length of the representation (RFC 9110 §14.4).
-struct ContentRange: Sendable, Hashable {
+struct ByteContentRange: Sendable, Hashable {
     let range: ByteRange
     /// The length of the representation; nil for `*`.
     let total: Int64?

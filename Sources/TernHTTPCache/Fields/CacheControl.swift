@@ -93,7 +93,7 @@ struct CacheControl: Sendable, Hashable {
 
     /// Returns the arguments of all directives with a name.
     func arguments(of name: String) -> [Argument] {
-        directives.lazy.filter { $0.name == name }.map(\.argument)
+        directives.compactMap { $0.name == name ? $0.argument : nil }
     }
 
     /// Returns whether a directive is there, whatever its argument.

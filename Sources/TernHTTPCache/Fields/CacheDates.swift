@@ -75,7 +75,7 @@ enum CacheDates {
 }
 
 /// The freshness lifetime and the age of a stored response (RFC 9111 §4.2).
-struct Freshness: Sendable, Hashable {
+struct CacheFreshness: Sendable, Hashable {
     /// The origin of a lifetime.
     enum Basis: String, Sendable, Hashable {
         case maxAge = "max-age"
@@ -107,10 +107,21 @@ struct Freshness: Sendable, Hashable {
         status: Int, headers: Headers, directives: ResponseDirectives, requestTime: CacheTime, responseTime: CacheTime,
         limit: Duration? = nil
     ) {
+        self.init(
+            status: status, headers: headers, directives: directives,
+            date: CacheDates.time(of: "Date", in: headers, now: responseTime),
+            lastModified: CacheDates.time(of: "Last-Modified", in: headers, now: responseTime),
+            requestTime: requestTime, responseTime: responseTime, limit: limit)
+    }
+
+    /// Takes the times of `Date` and `Last-Modified`, nil without a valid one, from the caller.
+    init(
+        status: Int, headers: Headers, directives: ResponseDirectives, date: CacheTime?, lastModified: CacheTime?,
+        requestTime: CacheTime, responseTime: CacheTime, limit: Duration?
+    ) {
         let limit = max(.zero, limit ?? CacheTime.longest)
-        let sent = CacheDates.time(of: "Date", in: headers, now: responseTime)
         // A missing or invalid Date is the time of the response (RFC 9110 §6.6.1).
-        let date = sent ?? responseTime
+        let date = date ?? responseTime
         self.responseTime = responseTime
         let apparentAge = max(.zero, responseTime.since(date))
         let delay = max(.zero, responseTime.since(requestTime))
@@ -123,11 +134,9 @@ struct Freshness: Sendable, Hashable {
             let isValid = !times.contains(nil)
             let earliest = times.compactMap { $0 }.min()
             (basis, lifetime) = (.expires, isValid ? min(max(.zero, earliest?.since(date) ?? .zero), limit) : .zero)
-        } else if Self.heuristicStatuses.contains(status) || directives.isPublic,
-            let modified = CacheDates.time(of: "Last-Modified", in: headers, now: responseTime)
-        {
+        } else if Self.heuristicStatuses.contains(status) || directives.isPublic, let lastModified {
             basis = .heuristic
-            lifetime = min(max(.zero, date.since(modified)) / 10, Self.longestHeuristic, limit)
+            lifetime = min(max(.zero, date.since(lastModified)) / 10, Self.longestHeuristic, limit)
         } else {
             (basis, lifetime) = (.none, .zero)
         }
@@ -173,7 +182,7 @@ package struct ResponseLifetime: Sendable, Hashable {
             explicit = .zero
             return
         }
-        let freshness = Freshness(
+        let freshness = CacheFreshness(
             status: head.status, headers: headers, directives: directives, requestTime: time, responseTime: time)
         switch freshness.basis {
         case .maxAge, .expires: explicit = max(.zero, freshness.lifetime - freshness.initialAge)

@@ -99,11 +99,16 @@ struct Validators: Sendable, Hashable {
     let isDateStrong: Bool
 
     init(_ headers: Headers, responseTime: CacheTime) {
+        let date = CacheDates.time(of: "Date", in: headers, now: responseTime)
+        self.init(headers, date: date, responseTime: responseTime)
+    }
+
+    /// Takes the time of `Date`, nil without a valid one, from the caller.
+    init(_ headers: Headers, date: CacheTime?, responseTime: CacheTime) {
         tag = EntityTag(of: headers)
         let time = CacheDates.time(of: "Last-Modified", in: headers, now: responseTime)
         lastModifiedTime = time
         lastModified = time == nil ? nil : headers["Last-Modified"]
-        let date = CacheDates.time(of: "Date", in: headers, now: responseTime)
         isDateStrong = time.map { time in date.map { $0.since(time) >= .seconds(60) } ?? false } ?? false
     }
 

@@ -86,7 +86,7 @@ struct CacheAnswer: Sendable {
         case .notModified:
             break
         case .range(let range):
-            headers["Content-Range"] = ContentRange.text(range, total: entry.total)
+            headers["Content-Range"] = ByteContentRange.text(range, total: entry.total)
             headers["Content-Length"] = "\(range.count)"
         case .unsatisfiable:
             headers["Content-Range"] = "bytes */\(entry.total.map(String.init) ?? "*")"

@@ -16,6 +16,9 @@ struct CacheKey: Sendable, Hashable {
     let trust: String
     /// Identifies the user; empty for sessions without anything that distinguishes users.
     let partition: String
+    /// The hash value of the other properties. A response that is stored is looked for in ten tables, and each would
+    /// take 700 instructions for it.
+    private let hash: Int
 
     /// The greatest length of a URL in bytes. A longer one is not stored.
     static let longestURL = 8 << 10
@@ -30,7 +33,17 @@ struct CacheKey: Sendable, Hashable {
         self.query = query
         self.trust = trust
         self.partition = partition
+        var hasher = Hasher()
+        hasher.combine(method)
+        hasher.combine(origin)
+        hasher.combine(path)
+        hasher.combine(query)
+        hasher.combine(trust)
+        hasher.combine(partition)
+        hash = hasher.finalize()
     }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
     init(_ target: Target, method: Request.Method = .get, trust: String = "", partition: String = "") {
         self.init(
@@ -133,6 +146,9 @@ struct CacheRequest: Sendable {
     }
 
     var isHead: Bool { key.method == "HEAD" }
+
+    /// Whether only a stored response answers the request.
+    var mustNotBeSent: Bool { choice == .onlyStored || directives.onlyIfCached }
 
     /// Whether the caller asks on its own whether a response has changed.
     var isConditional: Bool { entityTags != nil || ifModifiedSince != nil }

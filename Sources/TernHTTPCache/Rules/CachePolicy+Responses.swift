@@ -72,11 +72,17 @@ extension CachePolicy {
         let replaced = matching.filter { $0.key.method == request.key.method }
         let others = matching.filter { $0.key.method != request.key.method }
         if let decision = Self.headUpdate(of: others, by: response, to: request) { return decision }
-        let entry = Self.entry(response, to: request, id: id)
-        if let obstacle = Self.obstacle(toStoring: entry, request: request) {
+        let directives = ResponseDirectives(response.headers)
+        func passThrough(_ obstacle: CacheReason) -> ResponseDecision {
             let outdated = Self.outdates(response.status, obstacle) ? replaced : []
             return ResponseDecision(action: .passThrough(outdated: outdated), reason: obstacle)
         }
+        // Most responses that are not stored end here, without an entry.
+        if let obstacle = Self.obstacle(toStoring: response.status, directives, request: request) {
+            return passThrough(obstacle)
+        }
+        let entry = Self.entry(response, directives, to: request, id: id)
+        if let obstacle = Self.obstacle(toStoring: entry, request: request) { return passThrough(obstacle) }
         if response.status == 206 { return Self.partial(entry, to: request, matching: matching, id: id) }
         return ResponseDecision(action: .store(entry, replacing: replaced), reason: .stored)
     }
@@ -92,7 +98,17 @@ extension CachePolicy {
 
     /// Returns the reason why a response is not stored; nil if it is.
     static func obstacle(toStoring entry: CacheEntry, request: CacheRequest) -> CacheReason? {
-        let (directives, status) = (entry.directives, entry.status)
+        if let obstacle = obstacle(toStoring: entry.status, entry.directives, request: request) { return obstacle }
+        if entry.vary == .everything { return .varyEverything }
+        guard request.key.url.utf8.count <= CacheKey.longestURL else { return .urlTooLong }
+        guard StoredFields.isWithinLimits(entry.headers) else { return .headTooLarge }
+        return isUsable(entry) ? nil : .notUsable
+    }
+
+    /// Returns the reason why no response with a status and directives is stored; nil if one may be.
+    private static func obstacle(
+        toStoring status: Int, _ directives: ResponseDirectives, request: CacheRequest
+    ) -> CacheReason? {
         guard (200...599).contains(status), !unstoredStatuses.contains(status) else { return .statusNotStored }
         if request.choice == .noStore || request.directives.noStore { return .requestNoStore }
         // must-understand takes the place of no-store for a status that is known (§5.2.2.3).
@@ -101,14 +117,11 @@ extension CachePolicy {
         } else if directives.noStore {
             return .noStore
         }
-        if entry.vary == .everything { return .varyEverything }
-        guard request.key.url.utf8.count <= CacheKey.longestURL else { return .urlTooLong }
-        guard StoredFields.isWithinLimits(entry.headers) else { return .headTooLarge }
-        return isUsable(entry) ? nil : .notUsable
+        return nil
     }
 
-    /// Returns whether a response that is not stored shows that stored ones are not the newest any more. A refusal, and
-    /// a response whose request forbids storing, does not.
+    /// Returns whether a response that is not stored shows that stored ones are not the newest any more. An error that
+    /// says nothing about the resource, and a response whose request forbids storing, does not.
     private static func outdates(_ status: Int, _ obstacle: CacheReason) -> Bool {
         guard [200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 410].contains(status) else { return false }
         return [.noStore, .varyEverything, .notUsable, .headTooLarge, .statusNotUnderstood].contains(obstacle)
@@ -119,8 +132,8 @@ extension CachePolicy {
         let directives = entry.directives
         // Others are stored only if the origin says so (§3): an error with an entity tag does not replace a response.
         let isPermitted =
-            Freshness.heuristicStatuses.contains(entry.status) || entry.freshness.basis != .none || directives.isPublic
-            || directives.isPrivate
+            CacheFreshness.heuristicStatuses.contains(entry.status) || entry.freshness.basis != .none
+            || directives.isPublic || directives.isPrivate
         if !isPermitted { return false }
         if !entry.validators.isEmpty { return true }
         if directives.noCache { return false }
@@ -129,7 +142,9 @@ extension CachePolicy {
         return entry.freshness.basis != .none && permitted > 0 && !directives.mustRevalidate
     }
 
-    private static func entry(_ response: CacheResponse, to request: CacheRequest, id: UInt64) -> CacheEntry {
+    private static func entry(
+        _ response: CacheResponse, _ directives: ResponseDirectives, to request: CacheRequest, id: UInt64
+    ) -> CacheEntry {
         let headers = StoredFields.stored(response.headers, responseTime: response.responseTime)
         let selection = VarySelection(Vary(headers), of: request.headers)
         let length = contentLength(headers) ?? 0
@@ -139,7 +154,9 @@ extension CachePolicy {
                 reasonPhrase: String(response.reasonPhrase.prefix(128)), headers: headers,
                 requestTime: response.requestTime, responseTime: response.responseTime,
                 selections: selection.map { [$0] } ?? [], credentials: request.credentials,
-                content: .whole(request.isHead ? 0 : length)))
+                content: .whole(request.isHead ? 0 : length)),
+            // Those of the stored fields: `Connection` cannot exclude them.
+            directives: directives)
     }
 
     static func contentLength(_ headers: Headers) -> Int64? {

@@ -155,7 +155,7 @@ extension CachePolicy {
         _ response: CacheResponse, to request: CacheRequest, sent: (entries: [CacheEntry], CacheCondition), id: UInt64
     ) -> ResponseDecision {
         guard let stored = sent.entries.first, let missing = sent.1.missing, response.status == 206,
-            let content = ContentRange(response.headers), content.range.first == missing.first,
+            let content = ByteContentRange(response.headers), content.range.first == missing.first,
             var combined = Self.combination(
                 of: stored, with: content, response, to: request, id: id, answersCaller: true),
             combined.entry.isWhole
@@ -168,7 +168,7 @@ extension CachePolicy {
     static func partial(
         _ entry: CacheEntry, to request: CacheRequest, matching: [CacheEntry], id: UInt64
     ) -> ResponseDecision {
-        guard let content = ContentRange(entry.headers), request.range != nil else {
+        guard let content = ByteContentRange(entry.headers), request.range != nil else {
             return ResponseDecision(action: .passThrough(outdated: []), reason: .malformedRange)
         }
         let properties = entry.properties
@@ -189,7 +189,7 @@ extension CachePolicy {
     ///
     /// The combined entry belongs to the user of the request, because its fields are those of the received part.
     static func combination(
-        of stored: CacheEntry, with content: ContentRange, _ response: CacheResponse, to request: CacheRequest,
+        of stored: CacheEntry, with content: ByteContentRange, _ response: CacheResponse, to request: CacheRequest,
         id: UInt64, answersCaller: Bool
     ) -> CacheCombination? {
         let owned = stored.changing { $0.credentials = request.credentials }

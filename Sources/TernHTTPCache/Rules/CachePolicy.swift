@@ -43,7 +43,7 @@ struct CachePolicy: Sendable {
             return Decision(action: .fetch, reason: reason)
         }
         let decision = decideOnEntries(request, entries: entries, now: now)
-        guard request.choice == .onlyStored || request.directives.onlyIfCached else { return decision }
+        guard request.mustNotBeSent else { return decision }
         switch decision.action {
         case .serve, .refuse: return decision
         case .serveStale(let answer, _):

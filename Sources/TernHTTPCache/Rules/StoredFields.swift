@@ -22,10 +22,13 @@ enum StoredFields {
     /// Returns the fields to store. A missing or invalid `Date` becomes the time of the response (RFC 9110 §6.6.1).
     static func stored(_ headers: Headers, responseTime: CacheTime) -> Headers {
         let options = connectionOptions(headers)
-        let isDropped: (Headers.Field) -> Bool = { field in
-            options.contains { Headers.namesMatch($0, field.name) } || isExcluded(field.name)
+        var stored = Headers()
+        // And a Date.
+        stored.reserveCapacity(headers.count + 1)
+        for field in headers
+        where !isExcluded(field.name) && !options.contains(where: { Headers.namesMatch($0, field.name) }) {
+            stored.append(field)
         }
-        var stored = headers.contains(where: isDropped) ? Headers(headers.filter { !isDropped($0) }) : headers
         if CacheDates.time(of: "Date", in: stored, now: responseTime) == nil {
             stored["Date"] = HTTPDate.text(from: responseTime.date)
         }
@@ -46,8 +49,10 @@ enum StoredFields {
         "Cache-Groups",
     ]
 
-    /// Returns the names that `Connection` lists.
+    /// Returns the names that `Connection` lists, except those of fields that are excluded anyway.
     private static func connectionOptions(_ headers: Headers) -> [String] {
+        // The value of nearly all servers.
+        if headers.hasOnly("keep-alive", for: "Connection") { return [] }
         let options = headers.values(for: "Connection").flatMap { value in
             // The usual value is one name.
             if value.utf8.allSatisfy(ByteSet.token.contains) { return [value] }

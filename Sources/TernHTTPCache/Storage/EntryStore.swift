@@ -31,6 +31,11 @@ protocol EntryStore: Sendable {
     @discardableResult
     func insert(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) async -> Bool
 
+    /// Does the same as `insert(_:body:replacing:generation:)` in memory; nil if the entry must be written, in which
+    /// case nothing is done.
+    @discardableResult
+    func insertNow(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) -> Bool?
+
     /// Returns the keys of stored records, in any order. A URL of more than about 900 bytes may be left out.
     func keys() async -> [CacheKey]
 
@@ -71,6 +76,10 @@ protocol EntryStore: Sendable {
     /// Removes entries.
     func remove(_ entries: [CacheEntry]) async
 
+    /// Does the same as `remove(_:)` in memory. Returns false if that takes time, in which case nothing is done.
+    @discardableResult
+    func removeNow(_ entries: [CacheEntry]) -> Bool
+
     /// Removes all entries of URLs and of groups.
     ///
     /// - Returns: The reason why entries may be left; nil if none is.
@@ -96,7 +105,11 @@ protocol EntryStore: Sendable {
     func beginRequest() -> UInt64
 }
 
+// A store on the disk needs the first two not, and one in memory the others.
 extension EntryStore {
+    func insertNow(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) -> Bool? { nil }
+    func removeNow(_ entries: [CacheEntry]) -> Bool { false }
+
     func beginInsert(_ entry: CacheEntry, body: Data?, replacing: [CacheEntry], generation: UInt64) {}
     func endInsert(_ entry: CacheEntry) {}
     func isInserting(_ key: CacheKey) -> Bool { false }

@@ -39,7 +39,7 @@ final class MemoryEntryStore: EntryStore {
     }
 
     func outdateEarlier(than entry: CacheEntry, generation: UInt64) {
-        state.withLock { $0.order.record(entry, sent: generation) }
+        state.withLock { _ = $0.order.recordIfLatest(entry, sent: generation) }
     }
 
     /// The number of records.
@@ -47,7 +47,7 @@ final class MemoryEntryStore: EntryStore {
 
     func entriesNow(for key: CacheKey) -> [CacheEntry]? { found(for: key) }
 
-    /// Returns the entries of a URL without a suspension.
+    /// Returns the entries of a URL, all of which are in memory.
     func found(for key: CacheKey) -> [CacheEntry] {
         let keys = state.withLock { $0.search.keys(for: key) }
         return keys.flatMap { records.value(for: $0)?.entries ?? [] }
@@ -67,21 +67,21 @@ final class MemoryEntryStore: EntryStore {
 
     @discardableResult
     func insert(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) async -> Bool {
-        insertNow(entry, body: body, replacing: replacing, generation: generation)
+        insertNow(entry, body: body, replacing: replacing, generation: generation) ?? false
     }
 
     @discardableResult
-    func insertNow(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) -> Bool {
+    func insertNow(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) -> Bool? {
         guard body.count <= entryLimit, Int64(body.count) == entry.properties.storedLength else { return false }
         let key = SearchRules.storageKey(of: entry)
         return state.withLock { state in
             let replacing = replacing.filter { state.order.isLatest($0, sent: generation) }
-            guard state.log.allows(entry, since: generation), state.order.isLatest(entry, sent: generation) else {
+            guard state.log.allows(entry, since: generation), state.order.recordIfLatest(entry, sent: generation)
+            else {
                 // The newer response outdates them all the same.
                 removeLocked(replacing)
                 return false
             }
-            state.order.record(entry, sent: generation)
             removeLocked(replacing.filter { SearchRules.storageKey(of: $0) != key })
             var record = records.value(for: key) ?? CacheRecord()
             _ = record.insert(
@@ -102,10 +102,11 @@ final class MemoryEntryStore: EntryStore {
 
     func updateNow(_ entries: [CacheEntry], generation: UInt64) {
         state.withLock { state in
-            for entry in entries where state.order.isLatest(entry, sent: generation) {
+            for entry in entries {
                 let key = SearchRules.storageKey(of: entry)
-                guard var record = records.value(for: key), record.item(entry.id) != nil else { continue }
-                state.order.record(entry, sent: generation)
+                guard var record = records.value(for: key), record.item(entry.id) != nil,
+                    state.order.recordIfLatest(entry, sent: generation)
+                else { continue }
                 record.update([entry])
                 records.insert(record, for: key)
             }
@@ -114,7 +115,11 @@ final class MemoryEntryStore: EntryStore {
 
     func remove(_ entries: [CacheEntry]) async { removeNow(entries) }
 
-    func removeNow(_ entries: [CacheEntry]) { state.withLock { _ in removeLocked(entries) } }
+    @discardableResult
+    func removeNow(_ entries: [CacheEntry]) -> Bool {
+        state.withLock { _ in removeLocked(entries) }
+        return true
+    }
 
     private func removeLocked(_ entries: [CacheEntry]) {
         for entry in entries {

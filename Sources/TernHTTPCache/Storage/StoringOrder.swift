@@ -30,10 +30,19 @@ struct StoringOrder: Sendable {
     static let limit = 8_192
 
     /// Records that the response to a request is known: it is stored, confirms a stored one, or is not stored itself
-    /// and shows that earlier ones are outdated.
-    mutating func record(_ entry: CacheEntry, sent number: UInt64) {
+    /// and shows that earlier ones are outdated. Returns false, and records nothing, if a response is known whose
+    /// request was sent later than the one with this number.
+    @discardableResult
+    mutating func recordIfLatest(_ entry: CacheEntry, sent number: UInt64) -> Bool {
         let subject = Subject(entry)
-        latest[subject] = max(number, latest[subject] ?? 0)
+        guard number >= latest[subject] ?? floor else { return false }
+        latest[subject] = number
+        forgetEarliest()
+        return true
+    }
+
+    /// Forgets the earlier half of the responses if there are too many.
+    private mutating func forgetEarliest() {
         guard latest.count > Self.limit else { return }
         let numbers = latest.values.sorted()
         floor = max(floor, numbers[numbers.count / 2])

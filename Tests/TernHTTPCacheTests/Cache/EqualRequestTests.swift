@@ -113,6 +113,20 @@ struct EqualRequestTests {
         #expect(!responses.contains(key(2), at: CacheTime(milliseconds: 1)))
     }
 
+    @Test func aResponseThatIsOftenNotStoredDisplacesNoOther() {
+        var responses = ExpiringKeys<Int>()
+        let now = CacheTime(milliseconds: 0)
+        responses.add(0, for: .seconds(1), at: now)
+        for _ in 0...4 * ExpiringKeys<Int>.limit {
+            responses.add(1, for: .seconds(1), at: now)
+            responses.add(2, for: .seconds(1), at: now)
+            responses.remove(2)
+        }
+        #expect(responses.contains(0, at: now))
+        #expect(responses.contains(1, at: now))
+        #expect(!responses.contains(2, at: now))
+    }
+
     @Test(arguments: StoreKind.allCases)
     func aWriteThatFailsReleasesAllAtOnce(kind: StoreKind) async throws {
         let (first, rest) = (LoopbackServer.Gate(), LoopbackServer.Gate())

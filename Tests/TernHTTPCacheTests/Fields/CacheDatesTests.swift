@@ -15,8 +15,8 @@ import Foundation
 
     private func freshness(
         _ headers: Headers, status: Int = 200, delay: Int64 = 0
-    ) -> Freshness {
-        Freshness(
+    ) -> CacheFreshness {
+        CacheFreshness(
             status: status, headers: headers, directives: ResponseDirectives(headers),
             requestTime: CacheTime(milliseconds: now.milliseconds - delay * 1_000), responseTime: now)
     }

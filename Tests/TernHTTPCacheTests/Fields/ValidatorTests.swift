@@ -114,15 +114,15 @@ import Testing
         "bytes 0-1/2/3", "bytes  0-1/2", "",
     ])
     func contradictoryContentRangesAreNone(_ text: String) {
-        #expect(ContentRange(["Content-Range": text]) == nil)
+        #expect(ByteContentRange(["Content-Range": text]) == nil)
     }
 
     @Test func contentRangesAreRead() {
-        #expect(ContentRange(["Content-Range": "bytes 5-9/10"])?.range == ByteRange(first: 5, count: 5))
-        #expect(ContentRange(["Content-Range": "Bytes 5-9/*"])?.total == .some(nil))
-        #expect(ContentRange.text(ByteRange(first: 5, count: 5), total: 10) == "bytes 5-9/10")
+        #expect(ByteContentRange(["Content-Range": "bytes 5-9/10"])?.range == ByteRange(first: 5, count: 5))
+        #expect(ByteContentRange(["Content-Range": "Bytes 5-9/*"])?.total == .some(nil))
+        #expect(ByteContentRange.text(ByteRange(first: 5, count: 5), total: 10) == "bytes 5-9/10")
         var two: Headers = ["Content-Range": "bytes 5-9/10"]
         two.append(name: "Content-Range", value: "bytes 5-9/10")
-        #expect(ContentRange(two) == nil)
+        #expect(ByteContentRange(two) == nil)
     }
 }

@@ -105,7 +105,7 @@ struct StoringOrderTests {
     @Test func aRequestThatIsOlderThanAllThatIsKnownStoresNothing() {
         var order = StoringOrder()
         for number in 0..<UInt64(StoringOrder.limit + 1) {
-            order.record(.whole(number, .path("\(number)"), count: 1), sent: number + 1)
+            order.recordIfLatest(.whole(number, .path("\(number)"), count: 1), sent: number + 1)
         }
         // Half of them were forgotten: neither they nor unknown ones of their age may be older than what is stored.
         #expect(!order.isLatest(.whole(1, .path("0"), count: 1), sent: 1))
