@@ -34,8 +34,9 @@ extension CacheExchange {
         }
     }
 
-    /// A response from the network, with the decision about it.
-    struct Received: Sendable {
+    /// A response from the network, with the decision about it. A class, because several steps pass it on, and a copy
+    /// would count 27 references.
+    final class Received: Sendable {
         let response: IncomingResponse
         let decision: CachePolicy.ResponseDecision
         /// The number of the request among all requests and invalidations of the store.
@@ -44,6 +45,18 @@ extension CacheExchange {
         let forwarding: Forwarding
         /// The time at which the request was sent, in nanoseconds of `MonotonicClock`.
         let began: UInt64
+
+        init(
+            response: IncomingResponse, decision: CachePolicy.ResponseDecision, generation: UInt64,
+            trace: TraceRecord, forwarding: Forwarding, began: UInt64
+        ) {
+            self.response = response
+            self.decision = decision
+            self.generation = generation
+            self.trace = trace
+            self.forwarding = forwarding
+            self.began = began
+        }
 
         /// The circumstances in which another request is sent after this response, with the time that is left.
         var next: Forwarding {

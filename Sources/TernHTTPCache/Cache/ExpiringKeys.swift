@@ -6,25 +6,35 @@ struct ExpiringKeys<Key: Hashable & Sendable>: Sendable {
     private struct Entry: Sendable {
         let start: CacheTime
         let length: Duration
-        /// Tells the entry from earlier ones of the same key.
+        /// The place of the entry in the order.
         let number: UInt64
 
         /// An entry that begins in the future is that of a clock that was set back since.
         func isCurrent(at now: CacheTime) -> Bool { start <= now && now.since(start) < length }
     }
 
+    /// A key in the order in which keys were first added.
+    private struct Place: Sendable {
+        let key: Key
+        let number: UInt64
+    }
+
     private var entries: [Key: Entry] = [:]
-    /// The keys in the order in which they were added, with those of entries that were replaced or removed.
-    private var order = FIFO<(key: Key, number: UInt64)>()
+    /// The places of the entries, and of entries that were removed since.
+    private var order = FIFO<Place>()
     private var lastNumber: UInt64 = 0
 
     /// The greatest number of keys that are known. Of more, the one that was added first is forgotten.
     static var limit: Int { 1_024 }
 
     mutating func add(_ key: Key, for length: Duration, at now: CacheTime) {
+        if let known = entries[key] {
+            entries[key] = Entry(start: now, length: length, number: known.number)
+            return
+        }
         lastNumber += 1
         entries[key] = Entry(start: now, length: length, number: lastNumber)
-        order.append((key, lastNumber))
+        order.append(Place(key: key, number: lastNumber))
         if order.count > 2 * Self.limit {
             order.removeAll { [entries] in entries[$0.key]?.number != $0.number }
         }

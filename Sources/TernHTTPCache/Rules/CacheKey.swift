@@ -54,6 +54,9 @@ struct CacheKey: Sendable, Hashable {
     /// The URL with its port.
     var url: String { origin + path + (query.map { "?" + $0 } ?? "") }
 
+    /// The length of ``url`` in bytes.
+    var urlLength: Int { origin.utf8.count + path.utf8.count + (query.map { $0.utf8.count + 1 } ?? 0) }
+
     /// Returns the key of another method.
     func with(method: String) -> CacheKey {
         CacheKey(method: method, origin: origin, path: path, query: query, trust: trust, partition: partition)

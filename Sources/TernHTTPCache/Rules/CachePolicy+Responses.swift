@@ -100,7 +100,7 @@ extension CachePolicy {
     static func obstacle(toStoring entry: CacheEntry, request: CacheRequest) -> CacheReason? {
         if let obstacle = obstacle(toStoring: entry.status, entry.directives, request: request) { return obstacle }
         if entry.vary == .everything { return .varyEverything }
-        guard request.key.url.utf8.count <= CacheKey.longestURL else { return .urlTooLong }
+        guard request.key.urlLength <= CacheKey.longestURL else { return .urlTooLong }
         guard StoredFields.isWithinLimits(entry.headers) else { return .headTooLarge }
         return isUsable(entry) ? nil : .notUsable
     }

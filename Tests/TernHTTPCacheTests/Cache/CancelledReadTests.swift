@@ -10,7 +10,7 @@ import Testing
 /// Cancellations of tasks that wait for a store: they end at once, and not when the store answers.
 @Suite("HTTP cache: cancelled reads", .timeLimit(.minutes(1)))
 struct CancelledReadTests {
-    enum Cancellation: CaseIterable, Sendable { case handle, swiftTask }
+    enum Cancellation: CaseIterable, Sendable { case handle, swiftTask, session }
     enum Read: CaseIterable, Sendable { case heads, body }
 
     /// Begins a request, waits until it reads, and expects that a cancellation ends it.
@@ -25,7 +25,13 @@ struct CancelledReadTests {
             return try await cached.get()
         }
         try await whileReading()
-        if let handle { handle.cancel() } else { task.cancel() }
+        switch cancellation {
+        case .handle: handle?.cancel()
+        case .swiftTask: task.cancel()
+        case .session:
+            await cached.waitForTasks(1)
+            await cached.client.session.tasks.cancelAll()
+        }
         #expect(await task.kind == .cancelled)
         await cached.finish()
     }
