@@ -43,10 +43,10 @@ public struct Pages<Value: Decodable & Sendable>: AsyncSequence, Sendable {
             guard let request = try next?.get() else { return nil }
             next = nil
             guard requested.count < pages.limit else {
-                throw NetworkError(TransferFailure(.redirect, "more than \(pages.limit) pages"), request: request)
+                throw NetworkError(FailureCause(.redirect, "more than \(pages.limit) pages"), request: request)
             }
             guard requested.insert(request.urlString).inserted else {
-                throw NetworkError(TransferFailure(.redirect, "the page was received before"), request: request)
+                throw NetworkError(FailureCause(.redirect, "the page was received before"), request: request)
             }
             let response = try await pages.client.response(for: request, as: Value.self)
             do throws(NetworkError) {
@@ -89,7 +89,7 @@ extension Client {
                 request.target = target
                 return request
             } catch {
-                throw NetworkError(TransferFailure(.redirect, error.reason), request: request)
+                throw NetworkError(FailureCause(.redirect, error.reason), request: request)
             }
         }
     }

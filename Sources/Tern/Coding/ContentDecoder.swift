@@ -37,7 +37,7 @@ package final class ContentDecoder: Sendable {
         var mayHoldMore = false
         var consumed: Int64 = 0
         var produced: Int64 = 0
-        var failure: TransferFailure?
+        var failure: FailureCause?
         var buffer: [UInt8] = []
     }
 
@@ -94,19 +94,19 @@ package final class ContentDecoder: Sendable {
     var produced: Int64 { state.withLock { $0.produced } }
 
     /// The reason why decoding has ended with an error.
-    var failure: TransferFailure? { source?.failure ?? state.withLock { $0.failure } }
+    var failure: FailureCause? { source?.failure ?? state.withLock { $0.failure } }
 
     /// The number of bytes of the body, as it came, that were decoded.
     private var consumed: Int64 { source?.consumed ?? state.withLock { $0.consumed } }
 
     /// The reason why the body is incomplete at its end; nil also if not all of it was requested.
-    package var failureOfEnd: TransferFailure? {
+    package var failureOfEnd: FailureCause? {
         if let failure = source?.failureOfEnd { return failure }
         return state.withLock { state in
             if let failure = state.failure { return failure }
             guard let handle = state.handle, !state.isEmpty, state.input.isEmpty, !state.mayHoldMore else { return nil }
             if unsafe tern_decoder_has_ended(handle.pointer) != 0 { return nil }
-            return TransferFailure(
+            return FailureCause(
                 .truncatedBody, "the compressed body from \(host) ended after \(state.produced) bytes of its content")
         }
     }
@@ -157,13 +157,13 @@ package final class ContentDecoder: Sendable {
         }
         state.produced += Int64(filled)
         if state.produced > limit {
-            state.failure = TransferFailure(.tooLarge, "the response decompresses to more than \(limit) bytes")
+            state.failure = FailureCause(.tooLarge, "the response decompresses to more than \(limit) bytes")
             return nil
         }
         if state.produced > Self.free, state.produced / ratio > consumed ?? state.consumed {
             let reason =
                 "the response decompresses to more than \(ratio) times its size: raise maximumDecompressionRatio"
-            state.failure = TransferFailure(.tooLarge, reason)
+            state.failure = FailureCause(.tooLarge, reason)
             return nil
         }
         return filled > 0 ? Data(state.buffer[..<filled]) : nil
@@ -186,7 +186,7 @@ package final class ContentDecoder: Sendable {
                 isList
                 ? "more than \(Self.mostCodings) times over"
                 : "as \(coding.printable(limit: 40)), which was not asked for"
-            state.failure = TransferFailure(.malformedResponse, "the body from \(host) is encoded \(how)")
+            state.failure = FailureCause(.malformedResponse, "the body from \(host) is encoded \(how)")
             return (0, 0)
         }
         var taken = input.count - state.taken
@@ -212,9 +212,9 @@ package final class ContentDecoder: Sendable {
         return (taken, made)
     }
 
-    private var corrupt: TransferFailure {
+    private var corrupt: FailureCause {
         let window = coding == "zstd" ? " with a window of up to 8 MiB (RFC 9659)" : ""
-        return TransferFailure(
+        return FailureCause(
             .malformedResponse,
             "the compressed body from \(host) cannot be decompressed: it is damaged, or no \(coding)\(window)")
     }

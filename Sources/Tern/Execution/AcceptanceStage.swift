@@ -47,7 +47,7 @@ final class AcceptanceStage: Stage {
         do throws(FilePath.NotAFile) {
             path = try FilePath.of(place.file)
         } catch {
-            let failure = TransferFailure(.policy, "the response cannot become a download: the destination \(error)")
+            let failure = FailureCause(.policy, "the response cannot become a download: the destination \(error)")
             throw await response.error(failure, readsBody: false)
         }
         let execution = DownloadExecution(
@@ -55,7 +55,7 @@ final class AcceptanceStage: Stage {
         let file = try await execution.save(response.unread)
         var saved = response
         saved.head = response.head.saved(as: file)
-        saved.outcome = TransferOutcome(head: saved.head, metrics: task.metrics ?? TaskMetrics())
+        saved.outcome = AttemptOutcome(head: saved.head, metrics: task.metrics ?? TaskMetrics())
         task.receive(saved.head)
         return saved
     }
@@ -63,7 +63,7 @@ final class AcceptanceStage: Stage {
     /// Collects the body of a response whose head has arrived.
     private func collect(
         _ response: IncomingResponse, _ task: TaskRecord
-    ) async throws(NetworkError) -> TransferOutcome {
+    ) async throws(NetworkError) -> AttemptOutcome {
         let (request, configuration) = (response.request, task.registry.configuration)
         let limit = request.request.maximumBodySize ?? configuration.maximumBodySize
         let isRefused = !response.isStoppedRedirect && !request.accepts(response.head.status)
@@ -84,14 +84,14 @@ final class AcceptanceStage: Stage {
 extension TaskRecord {
     /// Returns the reason why a response is refused; nil, and tells the observers, if it is accepted.
     @inline(never)
-    func refusal(of response: IncomingResponse) -> TransferFailure? {
+    func refusal(of response: IncomingResponse) -> FailureCause? {
         if let refusal = response.request.refusal(of: response) { return refusal }
         registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(self)) }
         return nil
     }
 
     /// Returns the error of a response that is refused, and tells the observers.
-    func refused(_ response: IncomingResponse, for refusal: TransferFailure) async -> NetworkError {
+    func refused(_ response: IncomingResponse, for refusal: FailureCause) async -> NetworkError {
         let error = await response.error(refusal)
         registry.observe { $0.didValidate(response.head, error: error, of: AnySessionTask(self)) }
         return error

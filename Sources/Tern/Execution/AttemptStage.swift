@@ -10,11 +10,11 @@ final class AttemptStage: Stage {
             let sentRequest = try Self.announced(request, task)
             let body = request.request.body.isNone ? nil : try await prepareBody(of: request, task)
             var attempts = Attempts(request, sentAs: sentRequest, task: task)
-            var transfer = try attempts.start(body)
+            var attempt = try attempts.start(body)
             while true {
-                let (head, end) = await transfer.response { head in Self.report(interim: head, request, task) }
-                switch try attempts.next(after: transfer, (head, end), sending: body) {
-                case .sendAgain(let other): transfer = other
+                let (head, end) = await attempt.response { head in Self.report(interim: head, request, task) }
+                switch try attempts.next(after: attempt, (head, end), sending: body) {
+                case .sendAgain(let other): attempt = other
                 case .deliver(let response): return response
                 }
             }
@@ -36,7 +36,7 @@ final class AttemptStage: Stage {
         registry.observe { fields.override(with: $0.fields(for: request.request, of: AnySessionTask(task))) }
         if fields.isEmpty { return request }
         if let problem = PreparedRequest.problem(of: fields) {
-            let failure = TransferFailure(.invalidRequest, "the fields that an observer adds: \(problem)")
+            let failure = FailureCause(.invalidRequest, "the fields that an observer adds: \(problem)")
             throw NetworkError(failure, request: request.request)
         }
         return request.adding(fields)
@@ -52,7 +52,7 @@ final class AttemptStage: Stage {
     private func prepareBody(
         of request: PreparedRequest, _ task: TaskRecord
     ) async throws(NetworkError) -> PreparedBody {
-        if task.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
+        if task.isCancelled { throw NetworkError(FailureCause.cancelled, request: request.request) }
         return try await PreparedBody(request, files: task.registry.files)
     }
 }
@@ -62,7 +62,7 @@ final class AttemptStage: Stage {
 private struct Attempts {
     /// The next step after the result of an attempt.
     enum Step {
-        case sendAgain(Transfer)
+        case sendAgain(Attempt)
         case deliver(IncomingResponse)
     }
 
@@ -87,8 +87,8 @@ private struct Attempts {
     /// - Parameter failure: That of the attempt before; nil for the first attempt.
     @inline(never)
     mutating func start(
-        _ body: PreparedBody?, after failure: TransferFailure? = nil
-    ) throws(NetworkError) -> Transfer {
+        _ body: PreparedBody?, after failure: FailureCause? = nil
+    ) throws(NetworkError) -> Attempt {
         let registry = task.registry
         let pipe = body?.makePipe()
         var message = sentRequest.makeMessage()
@@ -97,24 +97,24 @@ private struct Attempts {
             try sentRequest.addAuthorization(to: &message, body ?? .none)
         }
         // Only a dead connection requires a new one: the pool itself avoids connections that take no more requests.
-        let transfer = Transfer(
+        let attempt = Attempt(
             sentRequest.makeWireRequest(
                 message, priority: task.priority, onNewConnection: failure?.isDeadPooledConnection ?? false,
                 after: PreparedRequest.delay(afterRefusals: unprocessedCount)),
             meter: task.meter, onHead: sentRequest.headReceiver(of: task))
-        if let refusal = registry.refusal(of: transfer) { throw NetworkError(refusal, request: request.request) }
-        guard task.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }
-        if let body, let pipe { pump = BodyPump(body, into: pipe, for: transfer, over: registry.transport) }
+        if let refusal = registry.refusal(of: attempt) { throw NetworkError(refusal, request: request.request) }
+        guard task.begin(attempt) else { throw NetworkError(FailureCause.cancelled, request: request.request) }
+        if let body, let pipe { pump = BodyPump(body, into: pipe, for: attempt, over: registry.transport) }
         count += 1
-        return transfer
+        return attempt
     }
 
     /// Returns the next step after the result of an attempt: the head of a body that is still to be read, or the end.
     @inline(never)
     mutating func next(
-        after transfer: Transfer, _ result: (head: ResponseHead?, end: TransferOutcome?), sending body: PreparedBody?
+        after attempt: Attempt, _ result: (head: ResponseHead?, end: AttemptOutcome?), sending body: PreparedBody?
     ) throws(NetworkError) -> Step {
-        guard let end = result.end else { return .deliver(try open(transfer, result.head)) }
+        guard let end = result.end else { return .deliver(try open(attempt, result.head)) }
         if end.hasFailed, let failure = end.failure {
             if request.canBeSentAgain(after: failure, attempt: count) {
                 return .sendAgain(try startAgain(body, after: failure, end))
@@ -125,8 +125,8 @@ private struct Attempts {
     }
 
     private mutating func startAgain(
-        _ body: PreparedBody?, after failure: TransferFailure, _ end: TransferOutcome
-    ) throws(NetworkError) -> Transfer {
+        _ body: PreparedBody?, after failure: FailureCause, _ end: AttemptOutcome
+    ) throws(NetworkError) -> Attempt {
         pump?.stop()
         if failure.wasNotProcessed { unprocessedCount += 1 }
         // All attempts together have the total time limit.
@@ -136,29 +136,29 @@ private struct Attempts {
     }
 
     /// Records the end of the last attempt. Returns it with the number of attempts.
-    private func ended(_ end: TransferOutcome) -> TransferOutcome {
+    private func ended(_ end: AttemptOutcome) -> AttemptOutcome {
         task.endAttempt(with: count > 1 ? end.counted(count) : end, pump: pump)
     }
 
-    private func error(_ failure: TransferFailure, _ end: TransferOutcome) -> NetworkError {
+    private func error(_ failure: FailureCause, _ end: AttemptOutcome) -> NetworkError {
         let error = request.error(failure, end)
         if unprocessedCount == 0 || failure.wasNotProcessed || failure.kind == .cancelled { return error }
         return error.adding("the server had not processed the request \(unprocessedCount) times")
     }
 
     /// Returns a response that has arrived whole.
-    private func whole(_ outcome: TransferOutcome) throws(NetworkError) -> IncomingResponse {
+    private func whole(_ outcome: AttemptOutcome) throws(NetworkError) -> IncomingResponse {
         guard let head = outcome.head else { throw request.error(.noHead, outcome) }
         receive(head)
         return IncomingResponse(whole: outcome, request: request, head: head)
     }
 
     /// Returns a response whose body is still to be read.
-    private func open(_ transfer: Transfer, _ head: ResponseHead?) throws(NetworkError) -> IncomingResponse {
-        guard let head else { throw request.error(.noHead, TransferOutcome()) }
+    private func open(_ attempt: Attempt, _ head: ResponseHead?) throws(NetworkError) -> IncomingResponse {
+        guard let head else { throw request.error(.noHead, AttemptOutcome()) }
         receive(head)
         return IncomingResponse(
-            request: request, head: head, record: task, transfer: transfer, pump: pump, attempt: count,
+            request: request, head: head, record: task, attempt: attempt, pump: pump, number: count,
             decoder: request.decoder(for: head))
     }
 
@@ -175,11 +175,11 @@ private struct Attempts {
 extension PreparedRequest {
     /// The error of a request that must be answered from a store, in a session without a cache.
     fileprivate var hasNoCache: NetworkError {
-        let failure = TransferFailure(.notStored, "the session has no cache (Session.Configuration.cache)")
+        let failure = FailureCause(.notStored, "the session has no cache (Session.Configuration.cache)")
         return NetworkError(failure, request: request)
     }
 }
 
-extension TransferFailure {
-    static let noHead = TransferFailure(.malformedResponse, "the response ended without a head")
+extension FailureCause {
+    static let noHead = FailureCause(.malformedResponse, "the response ended without a head")
 }

@@ -136,7 +136,7 @@ private struct RestoredTaskExecution: Sendable {
         do throws(NetworkError) {
             let head = try acceptedHead(of: outcome)
             guard let path else {
-                throw request.error(TransferFailure(.fileSystem, "the system returned no file"), outcome)
+                throw request.error(FailureCause(.fileSystem, "the system returned no file"), outcome)
             }
             let (temporary, files) = (URL(filePath: path), record.registry.files)
             let download = DownloadExecution(
@@ -161,25 +161,25 @@ private struct RestoredTaskExecution: Sendable {
 
     private func outcome(
         for record: TaskRecord, onFile: @escaping @Sendable (String) -> Void
-    ) async throws(NetworkError) -> TransferOutcome {
+    ) async throws(NetworkError) -> AttemptOutcome {
         let wire = request.makeWireRequest(request.makeMessage(), priority: record.priority)
-        let transfer = Transfer(wire, meter: record.meter) { head in record.receive(head) }
-        transport.bind(transfer, to: BackgroundTransport.Adoption(task: task, onFile: onFile))
-        guard record.begin(transfer) else {
-            transport.unbind(transfer)
+        let attempt = Attempt(wire, meter: record.meter) { head in record.receive(head) }
+        transport.bind(attempt, to: BackgroundTransport.Adoption(task: task, onFile: onFile))
+        guard record.begin(attempt) else {
+            transport.unbind(attempt)
             task.cancel()
-            throw NetworkError(TransferFailure.cancelled, request: request.request)
+            throw NetworkError(FailureCause.cancelled, request: request.request)
         }
-        let outcome = await transfer.outcome()
+        let outcome = await attempt.outcome()
         record.attemptEnded(outcome, isFinal: true)
         return outcome
     }
 
-    private func acceptedHead(of outcome: TransferOutcome) throws(NetworkError) -> ResponseHead {
+    private func acceptedHead(of outcome: AttemptOutcome) throws(NetworkError) -> ResponseHead {
         if let failure = outcome.failure { throw request.error(failure, outcome) }
         guard let head = outcome.head else { throw request.error(.noHead, outcome) }
         guard request.accepts(head.status) else {
-            throw request.error(TransferFailure(.status, "status \(head.status) is not accepted"), outcome)
+            throw request.error(FailureCause(.status, "status \(head.status) is not accepted"), outcome)
         }
         return head
     }

@@ -12,7 +12,7 @@ final class CacheStage: Stage {
         if request.isUpgrade {
             guard request.request.cache == .onlyStored else { return try await next.response(to: request, of: task) }
             let reason = "a request to switch to another protocol is never answered from the cache"
-            throw NetworkError(TransferFailure(.notStored, reason), request: request.request)
+            throw NetworkError(FailureCause(.notStored, reason), request: request.request)
         }
         let response = try await cache.response(to: NetworkExchange(prepared: request, task: task, network: next))
         if request.hasHandle, !FollowUpRules.mayFollow(response.head) { task.receive(response.head) }

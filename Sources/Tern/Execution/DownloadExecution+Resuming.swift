@@ -28,7 +28,7 @@ extension DownloadExecution {
         let reason =
             "the partial file \(resumed.data.partialFile) is not in \(folders.joined(separator: " or ")): "
             + "move it there, or name its folder"
-        throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
+        throw NetworkError(FailureCause(.fileSystem, reason), request: request.request)
     }
 
     /// Returns the same download from its beginning.
@@ -58,7 +58,7 @@ extension DownloadExecution {
     ) async throws(NetworkError) -> URL {
         guard await files.claim(path) else {
             let reason = "another download continues the file \(path)"
-            throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
+            throw NetworkError(FailureCause(.fileSystem, reason), request: request.request)
         }
         do throws(NetworkError) {
             let place = try await work()
@@ -148,7 +148,7 @@ extension DownloadExecution {
             if response.request.refusal(of: response) != nil { return response }
             let reason = "the server answers the request for the rest of the file with status \(head.status)"
             throw await record.refused(
-                response, for: TransferFailure(.malformedResponse, reason, underlying: PartProblem.refused))
+                response, for: FailureCause(.malformedResponse, reason, underlying: PartProblem.refused))
         }
     }
 
@@ -173,7 +173,7 @@ extension DownloadExecution {
             response.filePlace = length.map { .whole(length: $0) }
             return response
         case .fail:
-            record.cancelTransfer()
+            record.cancelAttempt()
             throw contradiction(response.head)
         }
     }
@@ -182,7 +182,7 @@ extension DownloadExecution {
     func contradiction(_ head: ResponseHead) -> NetworkError {
         let reason = PartProblem.contradiction(of: head, totalBytes: resumed?.data.totalBytes)
         return NetworkError(
-            TransferFailure(.malformedResponse, reason, underlying: PartProblem.contradicted),
+            FailureCause(.malformedResponse, reason, underlying: PartProblem.contradicted),
             request: request.request, response: head)
     }
 }

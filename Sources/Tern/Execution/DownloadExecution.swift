@@ -163,7 +163,7 @@ struct DownloadExecution: Sendable {
             let isPartial = options.isResumable && Self.validator(of: response.head) != nil
             return try await PartialFile(creating: temporaryPlace(isPartial: isPartial), files)
         } catch {
-            record.cancelTransfer()
+            record.cancelAttempt()
             throw fileError("the file for the download cannot be written: \(error)", cause: error, head: response.head)
         }
     }
@@ -197,7 +197,7 @@ struct DownloadExecution: Sendable {
                 let reason = "the part (206) ended after \(file.writtenLength) of \(end) bytes"
                 let isEmpty = file.writtenLength == resumed?.data.offset && response.head.hasMarkedEnd
                 throw response.request.error(
-                    TransferFailure(.truncatedBody, reason, underlying: isEmpty ? PartProblem.empty : nil), outcome)
+                    FailureCause(.truncatedBody, reason, underlying: isEmpty ? PartProblem.empty : nil), outcome)
             }
             // Another part follows: the next response opens the file again.
             if rest(after: response) != nil { return try await file.suspend() }
@@ -205,7 +205,7 @@ struct DownloadExecution: Sendable {
         } catch let error as NetworkError {
             throw error
         } catch {
-            record.cancelTransfer()
+            record.cancelAttempt()
             throw fileError("the download cannot be written: \(error)", cause: error, head: response.head)
         }
     }
@@ -218,11 +218,11 @@ struct DownloadExecution: Sendable {
         while let piece = await response.piece(pipe) {
             let count = piece.chunks.reduce(piece.missingCount ?? 0) { $0 + Int64($1.count) }
             if let end, file.writtenLength + count > end {
-                record.cancelTransfer()
+                record.cancelAttempt()
                 if case .whole = response.filePlace { throw contradiction(response.head) }
                 let reason = "the part (206) has more bytes than its Content-Range says"
                 throw response.request.error(
-                    TransferFailure(.malformedResponse, reason, underlying: PartProblem.otherLength),
+                    FailureCause(.malformedResponse, reason, underlying: PartProblem.otherLength),
                     await response.finalOutcome())
             }
             if !piece.chunks.isEmpty { try await file.write(piece.chunks) }
@@ -297,7 +297,7 @@ struct DownloadExecution: Sendable {
     ) async throws(NetworkError) -> URL? {
         do {
             guard let path = try await destination(of: temporary, head: head) else { return nil }
-            if record.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
+            if record.isCancelled { throw NetworkError(FailureCause.cancelled, request: request.request) }
             let place = URL(filePath: try await move(path))
             record.registry.publish { .fileMoved(AnySessionTask(record), to: place) }
             return place
@@ -324,7 +324,7 @@ struct DownloadExecution: Sendable {
 
     func fileError(_ reason: String, cause: any Error, head: ResponseHead? = nil) -> NetworkError {
         NetworkError(
-            TransferFailure(.fileSystem, reason, underlying: cause), request: request.request, response: head)
+            FailureCause(.fileSystem, reason, underlying: cause), request: request.request, response: head)
     }
 }
 

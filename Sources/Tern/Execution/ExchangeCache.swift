@@ -106,7 +106,7 @@ package struct NetworkExchange: Sendable {
 
     /// Returns the error of the request.
     package func error(_ kind: NetworkError.Kind, _ reason: String) -> NetworkError {
-        NetworkError(TransferFailure(kind, reason), request: prepared.request)
+        NetworkError(FailureCause(kind, reason), request: prepared.request)
     }
 
     /// Asks the policies whether the response may be stored, and for how long.

@@ -10,7 +10,7 @@ struct FollowUpRules: Sendable {
         /// Follows a redirect, if the policies and the session allow it.
         case redirect(RedirectRules.Step)
         /// Fails with this error, unless the policies or the session make the redirect the response.
-        case refuse(TransferFailure)
+        case refuse(FailureCause)
         /// Asks for a credential and sends the request again with it.
         case ask(AuthenticationChallenge)
         /// Sends the request again with the same credential, for a new nonce.
@@ -55,7 +55,7 @@ struct FollowUpRules: Sendable {
                 let reason =
                     "the redirect from \(request.target) to \(step.target) leads to another origin, and the request has a "
                     + "Unix socket of its own"
-                return .refuse(TransferFailure(.redirect, reason))
+                return .refuse(FailureCause(.redirect, reason))
             }
             return .redirect(step)
         }
@@ -101,7 +101,7 @@ struct FollowUpRules: Sendable {
     mutating func recordAnswer(to challenge: AuthenticationChallenge) { authentication.recordAnswer(to: challenge) }
 
     /// Adds the time of an attempt that another one follows. It counts for the total time limit.
-    mutating func addTime(of outcome: TransferOutcome?) { nanosecondsSpent += outcome?.metrics.activeTime ?? 0 }
+    mutating func addTime(of outcome: AttemptOutcome?) { nanosecondsSpent += outcome?.metrics.activeTime ?? 0 }
 
     /// Adds time that a request has waited before it was sent or answered.
     mutating func addTime(_ time: Duration) { nanosecondsSpent += time.wholeNanoseconds }

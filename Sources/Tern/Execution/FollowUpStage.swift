@@ -86,7 +86,7 @@ private struct FollowUpSteps: Sendable {
         case nil, .accept:
             break
         case .cancel:
-            let failure = TransferFailure(.cancelled, "the policy does not want the response")
+            let failure = FailureCause(.cancelled, "the policy does not want the response")
             throw await response.error(failure, readsBody: false)
         case .becomeDownload(let file, let options):
             guard response.request.delivery == .collected, !response.isStoppedRedirect else { return }
@@ -161,7 +161,7 @@ private struct FollowUpSteps: Sendable {
         guard let proposed = try await proposedRequest(for: step, after: response) else {
             let reason = "the redirect to \(step.target) keeps the body, which can be sent only once"
             try await deliverRedirect(
-                &response, otherwiseFailWith: TransferFailure(.redirect, reason), sessionStops: stops)
+                &response, otherwiseFailWith: FailureCause(.redirect, reason), sessionStops: stops)
             return nil
         }
         switch try await decision(on: proposed, after: response) {
@@ -176,7 +176,7 @@ private struct FollowUpSteps: Sendable {
     /// Delivers a redirect that cannot be followed as the final response if a policy or, without one, the session
     /// decides so. Otherwise, fails.
     private func deliverRedirect(
-        _ response: inout IncomingResponse, otherwiseFailWith failure: TransferFailure, sessionStops stops: Bool
+        _ response: inout IncomingResponse, otherwiseFailWith failure: FailureCause, sessionStops stops: Bool
     ) async throws(NetworkError) {
         switch try await decision(on: response.request.request, after: response) {
         case nil where stops: response.stopRedirect()

@@ -21,7 +21,7 @@ package struct IncomingResponse: Sendable {
     private final class Source: Sendable {
         let request: PreparedRequest
         /// The attempt that brings the body; nil for a stored response, and for one that an interceptor made.
-        let attempt: Attempt?
+        let running: RunningAttempt?
         /// Decompresses the body; nil if nothing is to be decompressed.
         let decoder: ContentDecoder?
         /// The body of a response without an attempt.
@@ -32,21 +32,22 @@ package struct IncomingResponse: Sendable {
         let downloadPlace: DownloadPlace?
 
         init(
-            _ request: PreparedRequest, _ attempt: Attempt?, decoder: ContentDecoder? = nil, ownBody: OwnBody? = nil,
+            _ request: PreparedRequest, _ running: RunningAttempt?, decoder: ContentDecoder? = nil, ownBody: OwnBody? = nil,
             recorder: (any BodyRecorder)? = nil, downloadPlace: DownloadPlace? = nil
         ) {
             self.downloadPlace = downloadPlace
             self.request = request
-            self.attempt = attempt
+            self.running = running
             self.decoder = decoder
             self.ownBody = ownBody
             self.recorder = recorder
         }
     }
 
-    private struct Attempt: Sendable {
+    /// An attempt whose body is read.
+    private struct RunningAttempt: Sendable {
         let record: TaskRecord
-        let transfer: Transfer
+        let attempt: Attempt
         let pump: BodyPump?
         /// 1 for the first attempt.
         let number: Int
@@ -54,7 +55,7 @@ package struct IncomingResponse: Sendable {
 
     package var head: ResponseHead
     /// The end of the response, with its body if that was collected; nil while a body is still to be read.
-    var outcome: TransferOutcome?
+    var outcome: AttemptOutcome?
     /// Whether the response is a redirect that is not followed. Its status is accepted regardless of the validation.
     private(set) var isStoppedRedirect = false
     /// The place of the body in the file of a continued download; nil for other responses, and for a body of any length
@@ -87,7 +88,7 @@ package struct IncomingResponse: Sendable {
         }
     }
 
-    private var attempt: Attempt? { source?.attempt }
+    private var running: RunningAttempt? { source?.running }
     private var decoder: ContentDecoder? { source?.decoder }
     private var recorder: (any BodyRecorder)? { source?.recorder }
     private var ownBody: OwnBody? { source?.ownBody }
@@ -99,7 +100,7 @@ package struct IncomingResponse: Sendable {
     static let errorBodyTime = Duration.seconds(5)
 
     /// Creates a response from the wire whose end has arrived.
-    init(whole outcome: TransferOutcome, request: PreparedRequest, head: ResponseHead) {
+    init(whole outcome: AttemptOutcome, request: PreparedRequest, head: ResponseHead) {
         self.head = head
         self.outcome = outcome
         origin = .whole(request)
@@ -107,18 +108,18 @@ package struct IncomingResponse: Sendable {
 
     /// Creates a response from the wire whose body is still to be read.
     init(
-        request: PreparedRequest, head: ResponseHead, record: TaskRecord, transfer: Transfer, pump: BodyPump?,
-        attempt: Int, decoder: ContentDecoder?
+        request: PreparedRequest, head: ResponseHead, record: TaskRecord, attempt: Attempt, pump: BodyPump?,
+        number: Int, decoder: ContentDecoder?
     ) {
         self.head = head
-        let attempt = Attempt(record: record, transfer: transfer, pump: pump, number: attempt)
-        origin = .open(Source(request, attempt, decoder: decoder))
+        let running = RunningAttempt(record: record, attempt: attempt, pump: pump, number: number)
+        origin = .open(Source(request, running, decoder: decoder))
     }
 
     /// Creates a response that an interceptor returned in place of a server.
     init(customBody data: Data, request: PreparedRequest, head: ResponseHead, metrics: TaskMetrics) {
         self.head = head
-        outcome = TransferOutcome(head: head, body: data, metrics: metrics)
+        outcome = AttemptOutcome(head: head, body: data, metrics: metrics)
         origin = .open(Source(request, nil, ownBody: OwnBody(data)))
     }
 
@@ -136,7 +137,7 @@ package struct IncomingResponse: Sendable {
     }
 
     /// The attempt that brings the response; nil for a response that did not come over the wire.
-    var transfer: Transfer? { attempt?.transfer }
+    var attempt: Attempt? { running?.attempt }
 
     // MARK: The cache
 
@@ -153,7 +154,7 @@ package struct IncomingResponse: Sendable {
         response.origin =
             switch origin {
             case .whole: .whole(request)
-            case .open: .open(Source(request, attempt, decoder: decoder, ownBody: ownBody, recorder: recorder))
+            case .open: .open(Source(request, running, decoder: decoder, ownBody: ownBody, recorder: recorder))
             }
         return response
     }
@@ -161,7 +162,7 @@ package struct IncomingResponse: Sendable {
     /// Returns the response with a copy of its body for the recorder. Nobody has read the body.
     package func recording(to recorder: any BodyRecorder) -> IncomingResponse {
         var response = self
-        response.origin = .open(Source(request, attempt, decoder: decoder, ownBody: ownBody, recorder: recorder))
+        response.origin = .open(Source(request, running, decoder: decoder, ownBody: ownBody, recorder: recorder))
         return response
     }
 
@@ -188,7 +189,7 @@ package struct IncomingResponse: Sendable {
         var response = self
         response.origin = .open(
             Source(
-                request, attempt, decoder: decoder, ownBody: ownBody, recorder: recorder, downloadPlace: place))
+                request, running, decoder: decoder, ownBody: ownBody, recorder: recorder, downloadPlace: place))
         return response
     }
 
@@ -201,7 +202,7 @@ package struct IncomingResponse: Sendable {
     /// Delivers a redirect as the final response. Its body is the result, so it counts as progress.
     mutating func stopRedirect() {
         isStoppedRedirect = true
-        (attempt?.record ?? ownBody?.record)?.meter.setBodyCounted(true)
+        (running?.record ?? ownBody?.record)?.meter.setBodyCounted(true)
     }
 
     // MARK: The body
@@ -216,7 +217,7 @@ package struct IncomingResponse: Sendable {
         let registry = request.registry
         // A body that has arrived whole was reported before.
         if !registry.observers.isEmpty, outcome == nil, let chunks,
-            let record = attempt?.record ?? ownBody?.record
+            let record = running?.record ?? ownBody?.record
         {
             for chunk in chunks { registry.observe { $0.didReceive(bytes: chunk, of: AnySessionTask(record)) } }
         }
@@ -229,11 +230,11 @@ package struct IncomingResponse: Sendable {
         while true {
             let chunks = decoder.next(wanted)
             if !chunks.isEmpty {
-                (attempt?.record ?? ownBody?.record)?.meter.setDecoded(decoder.produced)
+                (running?.record ?? ownBody?.record)?.meter.setDecoded(decoder.produced)
                 return chunks
             }
             if decoder.failure != nil {
-                cancelTransfer()
+                cancelAttempt()
                 return nil
             }
             guard let compressed = await receivedChunks() else { return nil }
@@ -243,10 +244,10 @@ package struct IncomingResponse: Sendable {
 
     /// Returns the bytes that have arrived, as they were sent; nil at the end.
     private func receivedChunks() async -> [Data]? {
-        guard let transfer = attempt?.transfer else {
+        guard let attempt = running?.attempt else {
             return ownBody?.next(isCounted: decoder == nil).map { [$0] }
         }
-        guard let piece = await nextPiece(of: transfer) else {
+        guard let piece = await nextPiece(of: attempt) else {
             recorder?.reachEnd()
             return nil
         }
@@ -256,9 +257,9 @@ package struct IncomingResponse: Sendable {
         return piece.chunks
     }
 
-    private func nextPiece(of transfer: Transfer) async -> BodyPiece? {
-        let piece = await transfer.piece()
-        if piece?.owesDemand == true { request.registry.transport.control(transfer, .demand) }
+    private func nextPiece(of attempt: Attempt) async -> BodyPiece? {
+        let piece = await attempt.piece()
+        if piece?.owesDemand == true { request.registry.transport.control(attempt, .demand) }
         return piece
     }
 
@@ -272,10 +273,10 @@ package struct IncomingResponse: Sendable {
     func openPipe(_ limits: BodyPipe.Limits = .usual) -> BodyPipe? {
         guard outcome == nil, let attempt, decoder == nil, recorder == nil, request.registry.observers.isEmpty,
             head.version == .http11, !request.request.target.isSecure, let length = head.contentLength,
-            length >= Self.leastPiped, !attempt.transfer.hasEnded, let pipe = BodyPipe(limits)
+            length >= Self.leastPiped, !attempt.hasEnded, let pipe = BodyPipe(limits)
         else { return nil }
-        attempt.transfer.offer(pipe)
-        request.registry.transport.control(attempt.transfer, .usePipe)
+        attempt.offer(pipe)
+        request.registry.transport.control(attempt, .usePipe)
         return pipe
     }
 
@@ -284,28 +285,28 @@ package struct IncomingResponse: Sendable {
     ///
     /// - Parameter pipe: The pipe that `openPipe(_:)` returned.
     func piece(_ pipe: BodyPipe?) async -> BodyPiece? {
-        guard pipe != nil, let transfer = attempt?.transfer else {
+        guard pipe != nil, let attempt = running?.attempt else {
             return await chunks().map { BodyPiece(chunks: $0) }
         }
-        return await nextPiece(of: transfer)
+        return await nextPiece(of: attempt)
     }
 
     /// Gives the lent socket back.
     func giveSocketBack(_ moved: BodyPipe.Moved) {
-        guard let transfer = attempt?.transfer else { return }
-        transfer.giveSocketBack(moved)
-        request.registry.transport.control(transfer, .demand)
+        guard let attempt = running?.attempt else { return }
+        attempt.giveSocketBack(moved)
+        request.registry.transport.control(attempt, .demand)
     }
 
-    private func cancelTransfer() {
-        if let attempt { request.registry.transport.control(attempt.transfer, .cancel) }
+    private func cancelAttempt() {
+        if let attempt { request.registry.transport.control(attempt, .cancel) }
     }
 
     /// Waits for the end of the response and returns its outcome.
-    func finalOutcome() async -> TransferOutcome {
+    func finalOutcome() async -> AttemptOutcome {
         if let outcome { return outcome }
-        guard let attempt else {
-            guard let body = ownBody, let record = body.record else { return TransferOutcome(head: head) }
+        guard let running else {
+            guard let body = ownBody, let record = body.record else { return AttemptOutcome(head: head) }
             var outcome = body.outcome(head)
             if let decoder {
                 // The end of a body that was not read to its end says nothing.
@@ -315,24 +316,24 @@ package struct IncomingResponse: Sendable {
             }
             return record.endAttempt(with: outcome, pump: nil)
         }
-        var outcome = await attempt.transfer.outcome()
-        if attempt.number > 1 { outcome = outcome.counted(attempt.number) }
+        var outcome = await running.attempt.outcome()
+        if running.number > 1 { outcome = outcome.counted(running.number) }
         let hasArrived = outcome.failure == nil
         if let decoder { outcome = outcome.decoded(decoder) }
         // A decoder that failed has cancelled the attempt itself.
         let isDamaged = decoder?.failure != nil || hasArrived && outcome.failure != nil
-        recorder?.finish(isWhole: hasArrived, isDamaged: isDamaged, isCancelled: attempt.record.isCancelled)
-        return attempt.record.endAttempt(with: outcome, pump: attempt.pump)
+        recorder?.finish(isWhole: hasArrived, isDamaged: isDamaged, isCancelled: running.record.isCancelled)
+        return running.record.endAttempt(with: outcome, pump: running.pump)
     }
 
     /// Collects at most `limit` bytes of the body in memory and returns the end of the response. Does not wait for the
     /// bytes of a longer body.
-    func collect(upTo limit: Int) async -> TransferOutcome {
+    func collect(upTo limit: Int) async -> AttemptOutcome {
         if let outcome { return outcome }
         let limit = max(0, limit)
         let expected = decoder == nil ? head.contentLength : nil
         var body = Data()
-        var refusal: TransferFailure?
+        var refusal: FailureCause?
         while refusal == nil, let chunks = await chunks(max(1, limit - body.count)) {
             if body.isEmpty, let expected, expected > limit { refusal = .bodyTooLarge(limit: limit) }
             for chunk in chunks where refusal == nil || body.count < limit {
@@ -340,7 +341,7 @@ package struct IncomingResponse: Sendable {
                 body.collect(chunk.prefix(limit - body.count), expected: min(limit, Int(clamping: expected ?? 0)))
             }
         }
-        if refusal != nil { cancelTransfer() }
+        if refusal != nil { cancelAttempt() }
         let outcome = await finalOutcome()
         // A transport that collects the body itself returns it here.
         return outcome.collected(body.isEmpty ? outcome.body : body, refusal: refusal)
@@ -350,7 +351,7 @@ package struct IncomingResponse: Sendable {
 
     /// Returns the error of a refused response, with the start of its body: at most `errorBodyLimit` bytes, and what
     /// has arrived after 5 seconds. A server that sends its body slowly cannot hold the error back longer.
-    func error(_ refusal: TransferFailure, readsBody: Bool = true) async -> NetworkError {
+    func error(_ refusal: FailureCause, readsBody: Bool = true) async -> NetworkError {
         if decoder == nil || !readsBody { return await refused(refusal, readsBody: readsBody) }
         // Decompression must not run on the loop.
         return await withTaskExecutorPreference(globalConcurrentExecutor) {
@@ -358,7 +359,7 @@ package struct IncomingResponse: Sendable {
         }
     }
 
-    private func refused(_ refusal: TransferFailure, readsBody: Bool) async -> NetworkError {
+    private func refused(_ refusal: FailureCause, readsBody: Bool) async -> NetworkError {
         let limit = readsBody ? max(0, request.registry.configuration.errorBodyLimit) : 0
         var start = outcome?.body.prefix(limit) ?? Data()
         if outcome == nil, limit > 0 {
@@ -380,12 +381,12 @@ package struct IncomingResponse: Sendable {
     /// the connection can be used again: at most 64 KiB and for 1 second. Beyond that, the connection is closed. A
     /// failure of the body does not matter.
     @discardableResult
-    package func readRest() async -> TransferOutcome? {
-        guard outcome == nil, let attempt else { return outcome }
+    package func readRest() async -> AttemptOutcome? {
+        guard outcome == nil, let running else { return outcome }
         // The connection cannot be reused, or need not be kept, in three cases: HTTP/2, where one stream can be
         // cancelled alone, unless the body is recorded; a body known to be longer; an upload that still runs.
         let isShort = (head.contentLength ?? 0) <= Int64(Self.restLimit.bytes)
-        if isShort, attempt.pump == nil, head.version == .http11 || recorder != nil {
+        if isShort, running.pump == nil, head.version == .http11 || recorder != nil {
             await reading(for: Self.restLimit.time) {
                 var count = 0
                 while count <= Self.restLimit.bytes, let chunks = await receivedChunks() {
@@ -396,23 +397,23 @@ package struct IncomingResponse: Sendable {
         return await discard()
     }
 
-    /// Gives the transfer up if it has not ended, and returns its outcome; nil if there was nothing to give up.
+    /// Gives the attempt up if it has not ended, and returns its outcome; nil if there was nothing to give up.
     @discardableResult
-    package func discard() async -> TransferOutcome? {
-        guard outcome == nil, attempt != nil || ownBody?.record != nil else { return nil }
-        cancelTransfer()
+    package func discard() async -> AttemptOutcome? {
+        guard outcome == nil, running != nil || ownBody?.record != nil else { return nil }
+        cancelAttempt()
         return await finalOutcome()
     }
 
-    /// Reads a body for a limited time. At the limit, the transfer ends as cancelled, and with it the body.
+    /// Reads a body for a limited time. At the limit, the attempt ends as cancelled, and with it the body.
     private func reading<Value: Sendable>(for limit: Duration, _ read: () async -> Value) async -> Value {
         // No timer for a body that has arrived together with its head.
-        guard let transfer = attempt?.transfer, !transfer.hasEnded else { return await read() }
+        guard let attempt = running?.attempt, !attempt.hasEnded else { return await read() }
         // Owned and cancelled here. A separate task, because cancelling this one would not end the reader's wait.
         let timer = Task { [registry = request.registry] in
             // An error means that the timer was cancelled: the body was read in time.
             guard (try? await registry.clock.sleepWithoutDescriptor(for: limit)) != nil else { return }
-            registry.transport.control(transfer, .cancel)
+            registry.transport.control(attempt, .cancel)
         }
         defer { timer.cancel() }
         return await read()
@@ -510,7 +511,7 @@ private final class OwnBody: Sendable {
     func takeAll() { record?.meter.store(sent: 0, of: 0, received: Int64(count), of: Int64(count)) }
 
     /// Returns the end of the response, whose body did not come over a connection.
-    func outcome(_ head: ResponseHead) -> TransferOutcome {
+    func outcome(_ head: ResponseHead) -> AttemptOutcome {
         let rest = rest.withLock { $0 }
         var metrics = exchange ?? TaskMetrics()
         metrics.totalTime = Int64(clamping: (MonotonicClock.nanoseconds() &- start) / 1_000)
@@ -520,7 +521,7 @@ private final class OwnBody: Sendable {
             metrics.transactions = 0
         }
         let isRead = rest.isEmpty || record?.isCancelled != true
-        return TransferOutcome(head: head, body: rest, failure: isRead ? nil : .cancelled, metrics: metrics)
+        return AttemptOutcome(head: head, body: rest, failure: isRead ? nil : .cancelled, metrics: metrics)
     }
 }
 

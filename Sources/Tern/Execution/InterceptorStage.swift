@@ -108,7 +108,7 @@ final class InterceptorPassage: Sendable {
         if let error = error as? NetworkError { return error }
         if error is CancellationError { return NetworkError(.cancelled, request: request) }
         let reason = "the interceptor \(type(of: interceptor)) failed: \(error)"
-        return NetworkError(TransferFailure(.interceptor, reason, underlying: error), request: request)
+        return NetworkError(FailureCause(.interceptor, reason, underlying: error), request: request)
     }
 
     // MARK: The next stage

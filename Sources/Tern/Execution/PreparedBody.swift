@@ -55,14 +55,14 @@ final class PreparedBody: Sendable {
         guard let compression = transformation?.compression else {
             if let stated = prepared.statedLength, let length = opened.length, stated != length {
                 let reason = "Content-Length says \(stated) bytes and the body has \(length)"
-                throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+                throw NetworkError(FailureCause(.invalidRequest, reason), request: request)
             }
             (content, length) = opened
             return
         }
         if prepared.headers.contains("Content-Encoding") || prepared.statedLength != nil {
             let reason = "a body that Tern compresses cannot have a Content-Encoding or Content-Length of its own"
-            throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+            throw NetworkError(FailureCause(.invalidRequest, reason), request: request)
         }
         (content, length) = try Self.compressed(opened, by: compression, of: request, files)
     }
@@ -144,12 +144,12 @@ final class PreparedBody: Sendable {
         }
         if !isEmpty {
             let reason = "the body has more than the stated 0 bytes"
-            throw NetworkError(TransferFailure(.requestBody, reason), request: request)
+            throw NetworkError(FailureCause(.requestBody, reason), request: request)
         }
     }
 
     private static func failure(_ reason: String, cause: any Error, of request: Request) -> NetworkError {
-        NetworkError(TransferFailure(.requestBody, reason, underlying: cause), request: request)
+        NetworkError(FailureCause(.requestBody, reason, underlying: cause), request: request)
     }
 
     /// Adds the body and its header fields to a request. The transport sets Content-Length.
@@ -188,11 +188,11 @@ final class BodyPump: Sendable {
     private let task: Task<Void, Never>
     private let pipe: UploadPipe
 
-    init(_ body: PreparedBody, into pipe: UploadPipe, for transfer: Transfer, over transport: any Transport) {
+    init(_ body: PreparedBody, into pipe: UploadPipe, for attempt: Attempt, over transport: any Transport) {
         self.pipe = pipe
         task = Task {
-            let end = await Self.feed(pipe, from: body) { transport.control(transfer, .bodyReady) }
-            if pipe.end(end) { transport.control(transfer, .bodyReady) }
+            let end = await Self.feed(pipe, from: body) { transport.control(attempt, .bodyReady) }
+            if pipe.end(end) { transport.control(attempt, .bodyReady) }
         }
     }
 
@@ -211,7 +211,7 @@ final class BodyPump: Sendable {
     @concurrent
     private static func feed(
         _ pipe: UploadPipe, from body: PreparedBody, wakeTransport: @Sendable () -> Void
-    ) async -> Result<Headers, TransferFailure> {
+    ) async -> Result<Headers, FailureCause> {
         var sent: Int64 = 0
         var throttle = BodyThrottle(body.throttle)
         // The chunk that completes the stated length waits for the end of the source. Otherwise, the server would
@@ -225,7 +225,7 @@ final class BodyPump: Sendable {
                 sent += Int64(chunk.count)
                 if let length = body.length, sent > length {
                     let reason = "the body has more than the stated \(length) bytes"
-                    return .failure(TransferFailure(.requestBody, reason))
+                    return .failure(FailureCause(.requestBody, reason))
                 }
                 if sent == body.length {
                     last = chunk
@@ -236,11 +236,11 @@ final class BodyPump: Sendable {
             }
         } catch {
             let reason = "the body failed after \(sent) bytes: \(error)"
-            return .failure(TransferFailure(.requestBody, reason, underlying: error))
+            return .failure(FailureCause(.requestBody, reason, underlying: error))
         }
         if let length = body.length, sent < length {
             let reason = "the body ended after \(sent) of the stated \(length) bytes"
-            return .failure(TransferFailure(.requestBody, reason))
+            return .failure(FailureCause(.requestBody, reason))
         }
         // `try?`: a task that is cancelled while it waits has already ended.
         if let last { _ = try? await throttle.push(last, into: pipe, wakeTransport: wakeTransport) }
@@ -250,13 +250,13 @@ final class BodyPump: Sendable {
 
 extension PreparedBody {
     /// Returns the fields after the body. Called after its last byte was produced.
-    fileprivate func finalTrailers() async -> Result<Headers, TransferFailure> {
+    fileprivate func finalTrailers() async -> Result<Headers, FailureCause> {
         guard let trailers else { return .success([:]) }
         do {
             return .success(try await trailers())
         } catch {
             let reason = "the trailers of the request failed: \(error)"
-            return .failure(TransferFailure(.requestBody, reason, underlying: error))
+            return .failure(FailureCause(.requestBody, reason, underlying: error))
         }
     }
 

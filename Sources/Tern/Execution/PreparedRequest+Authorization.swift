@@ -67,7 +67,7 @@ extension PreparedRequest {
         guard let bytes = body.bytesInMemory else {
             let reason =
                 "the server wants the hash of the body in the head (auth-int), which is known only for a body in memory"
-            throw NetworkError(TransferFailure(.authentication, reason), request: request)
+            throw NetworkError(FailureCause(.authentication, reason), request: request)
         }
         return DigestFunction.hash(Array(bytes), algorithm)
     }
@@ -116,7 +116,7 @@ extension PreparedRequest {
             defer { group.cancelAll() }
             if case .some(.some(let credential)) = try await group.next() { return credential }
             let reason = "not done within \(total): no credential was available"
-            throw NetworkError(TransferFailure(.totalTimedOut, reason), request: request)
+            throw NetworkError(FailureCause(.totalTimedOut, reason), request: request)
         }
     }
 
@@ -125,6 +125,6 @@ extension PreparedRequest {
         if let error = error as? NetworkError { return error }
         if error is CancellationError { return NetworkError(.cancelled, request: request) }
         let reason = "no credential is available: \(error)"
-        return NetworkError(TransferFailure(.authentication, reason, underlying: error), request: request)
+        return NetworkError(FailureCause(.authentication, reason, underlying: error), request: request)
     }
 }

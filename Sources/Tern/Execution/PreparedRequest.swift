@@ -86,7 +86,7 @@ final class PreparedRequest: Sendable {
         let problem =
             (isChecked ? nil : registry.headers.problem) ?? upgrade?.problem(of: request)
             ?? Self.problem(of: request, headers: headers, isChecked: isChecked)
-        if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: request) }
+        if let problem { throw NetworkError(FailureCause(.invalidRequest, problem), request: request) }
         // Moved, because a copy has many fields.
         self.request = consume request
         self.acceptedTypes = acceptedTypes
@@ -156,7 +156,7 @@ final class PreparedRequest: Sendable {
     func answeringChallenge(with other: Request) throws(NetworkError) -> PreparedRequest {
         if redirectedFrom.isEmpty { return try replacing(other) }
         if let problem = Self.problem(of: other, headers: other.headers, isChecked: false) {
-            throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
+            throw NetworkError(FailureCause(.invalidRequest, problem), request: other)
         }
         return with(other, headers: other.headers) { $0 = $0.ofOtherRequest }
     }
@@ -164,7 +164,7 @@ final class PreparedRequest: Sendable {
     /// Checks a request that follows a redirect. Its headers are complete; the session's are not added again.
     func following(_ other: Request) throws(NetworkError) -> PreparedRequest {
         if let problem = Self.problem(of: other, headers: other.headers, isChecked: false) {
-            throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
+            throw NetworkError(FailureCause(.invalidRequest, problem), request: other)
         }
         return with(other, headers: other.headers) { attributes in
             attributes = attributes.ofOtherRequest
@@ -238,17 +238,17 @@ final class PreparedRequest: Sendable {
     // MARK: Responses
 
     /// Returns the reason why a response is refused; nil if it is accepted.
-    func refusal(of response: IncomingResponse) -> TransferFailure? {
+    func refusal(of response: IncomingResponse) -> FailureCause? {
         if response.isStoppedRedirect || isSwitched(response.head) { return nil }
         let isEmpty = response.outcome?.body.isEmpty ?? (response.head.contentLength == 0)
         return refusal(of: response.head, isEmpty: isEmpty)
     }
 
     /// Returns the reason why a response with or without a body is refused; nil if it is accepted.
-    func refusal(of head: ResponseHead, isEmpty: Bool) -> TransferFailure? {
+    func refusal(of head: ResponseHead, isEmpty: Bool) -> FailureCause? {
         if head.status == 206, !headers.contains("Range") {
             let reason = "a part of the content (206) came, and no Range was sent (RFC 9110 §15.3.7)"
-            return TransferFailure(.malformedResponse, reason)
+            return FailureCause(.malformedResponse, reason)
         }
         if let own = request.validation { return own.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty) }
         return registry.configuration.validation.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty)
@@ -269,7 +269,7 @@ final class PreparedRequest: Sendable {
 
     /// Returns whether the status of a response is refused and the failure of its body therefore does not matter. The
     /// error then shows only the start of the body.
-    func ignoresBodyFailure(_ failure: TransferFailure, of head: ResponseHead?) -> Bool {
+    func ignoresBodyFailure(_ failure: FailureCause, of head: ResponseHead?) -> Bool {
         guard let head, !isSwitched(head) else { return false }
         return switch failure.kind {
         case .tooLarge, .truncatedBody, .malformedResponse: !accepts(head.status)
@@ -279,7 +279,7 @@ final class PreparedRequest: Sendable {
 
     /// Decodes a collected body.
     func decode<Value: Sendable>(
-        _ outcome: TransferOutcome, head: ResponseHead, with decoder: BodyDecoder<Value>
+        _ outcome: AttemptOutcome, head: ResponseHead, with decoder: BodyDecoder<Value>
     ) throws(NetworkError) -> Value {
         do {
             guard !decoder.isImmediate, let deadline = decodingDeadline(after: outcome) else {
@@ -297,13 +297,13 @@ final class PreparedRequest: Sendable {
                 "the response body (\(outcome.body.count) bytes) could not be decoded as \(Value.self): "
                 + DecodingProblem.text(error)
                 + (head.file == nil ? "" : "; a policy made a download of it")
-            throw self.error(TransferFailure(.decoding, reason, underlying: error), outcome)
+            throw self.error(FailureCause(.decoding, reason, underlying: error), outcome)
         }
     }
 
     /// Returns the time at which the total limit ends; nil for no limit.
     @inline(never)
-    private func decodingDeadline(after outcome: TransferOutcome) -> UInt64? {
+    private func decodingDeadline(after outcome: AttemptOutcome) -> UInt64? {
         let timeouts = request.timeouts(in: registry.configuration.timeouts)
         guard let total = timeouts.total else { return nil }
         let spent = timeouts.spent.wholeNanoseconds.addingReportingOverflow(outcome.metrics.activeTime).partialValue
@@ -313,9 +313,9 @@ final class PreparedRequest: Sendable {
     }
 
     @inline(never)
-    private func decodingTimedOut(_ outcome: TransferOutcome) -> TransferFailure {
+    private func decodingTimedOut(_ outcome: AttemptOutcome) -> FailureCause {
         let limit = request.timeouts(in: registry.configuration.timeouts).total.map { " within \($0)" } ?? " in time"
-        return TransferFailure(
+        return FailureCause(
             .totalTimedOut, "the response body (\(outcome.body.count) bytes) was not decoded\(limit) of the start")
     }
 
@@ -335,7 +335,7 @@ final class PreparedRequest: Sendable {
 
     /// Returns the public error of a failed attempt, with the request, the head and the start of the body.
     @inline(never)
-    func error(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
+    func error(_ failure: FailureCause, _ outcome: AttemptOutcome) -> NetworkError {
         NetworkError(
             failure, request: request, response: outcome.head,
             body: Data(outcome.body.prefix(max(0, registry.configuration.errorBodyLimit))), metrics: outcome.metrics
@@ -527,7 +527,7 @@ extension PreparedRequest {
     /// Returns whether the request can be sent again: after a first attempt on a dead pooled connection if it is
     /// idempotent (RFC 9110 §9.2.2), and after each time that the server stated that it has not processed it. Its body
     /// must be one that can be produced again.
-    func canBeSentAgain(after failure: TransferFailure, attempt: Int) -> Bool {
+    func canBeSentAgain(after failure: FailureCause, attempt: Int) -> Bool {
         guard request.body.isReplayable else { return false }
         if failure.wasNotProcessed { return attempt < Self.maximumAttempts }
         return failure.isDeadPooledConnection && attempt == 1 && request.method.isIdempotent

@@ -13,7 +13,7 @@ struct RedirectRules: Sendable {
         /// Sends another request.
         case follow(Step)
         /// Refuses the redirect.
-        case fail(TransferFailure)
+        case fail(FailureCause)
     }
 
     /// The request that follows a redirect.
@@ -49,13 +49,13 @@ struct RedirectRules: Sendable {
     ) -> Action {
         guard [301, 302, 303, 307, 308].contains(status), let location = locations.first else { return .deliver }
         if locations.contains(where: { !$0.hasSameBytes(as: location) }) {
-            return .fail(TransferFailure(.redirect, "the redirect from \(target) names several places"))
+            return .fail(FailureCause(.redirect, "the redirect from \(target) names several places"))
         }
         var next: Target
         do {
             next = try target.resolving(location)
         } catch {
-            return .fail(TransferFailure(.redirect, "the redirect from \(target) leads nowhere: \(error.reason)"))
+            return .fail(FailureCause(.redirect, "the redirect from \(target) leads nowhere: \(error.reason)"))
         }
         // The user information stays with its origin, because a Location rarely repeats it. One that has its own
         // replaces it.
@@ -66,7 +66,7 @@ struct RedirectRules: Sendable {
         if visited.isEmpty { visited.append(Visit(method: method, url: target.string)) }
         if target.isSecure, !next.isSecure {
             let reason = "the redirect from \(target) to \(next) would give up TLS"
-            return .fail(TransferFailure(.redirect, reason))
+            return .fail(FailureCause(.redirect, reason))
         }
         var step = Step(method: method, target: next, headers: headers, keepsBody: true)
         if Self.becomesGet(status, method) {
@@ -87,11 +87,11 @@ struct RedirectRules: Sendable {
         if visited.count > limit {
             let text = "more than \(limit) redirects, the last one to \(step.target)"
             guard let seen = visited.lastIndex(of: visit) else {
-                return .fail(TransferFailure(.tooManyRedirects, text))
+                return .fail(FailureCause(.tooManyRedirects, text))
             }
             let steps = visited.count - seen
             let back = steps == 1 ? "1 redirect before" : "\(steps) redirects before"
-            return .fail(TransferFailure(.redirectLoop, "\(text), which was requested \(back)"))
+            return .fail(FailureCause(.redirectLoop, "\(text), which was requested \(back)"))
         }
         visited.append(visit)
         return .follow(step)

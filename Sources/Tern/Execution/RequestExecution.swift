@@ -27,7 +27,7 @@ struct RequestExecution: Sendable {
     // MARK: A call
 
     /// Registers a task, executes it in the caller's own Swift task and ends it. Cancelling the Swift task cancels the
-    /// transfer.
+    /// attempt.
     static func response<Value: Sendable>(
         to request: PreparedRequest, decode decoder: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
@@ -141,7 +141,7 @@ struct RequestExecution: Sendable {
     /// Decodes the body of an accepted response, and tells the observers.
     @inline(never)
     private func decoded<Value: Sendable>(
-        _ response: IncomingResponse, _ outcome: TransferOutcome, with decoder: BodyDecoder<Value>
+        _ response: IncomingResponse, _ outcome: AttemptOutcome, with decoder: BodyDecoder<Value>
     ) throws(NetworkError) -> Response<Value> {
         let value =
             registry.observers.isEmpty
@@ -151,7 +151,7 @@ struct RequestExecution: Sendable {
     }
 
     private func decodeAndReport<Value: Sendable>(
-        _ response: IncomingResponse, _ outcome: TransferOutcome, with decoder: BodyDecoder<Value>
+        _ response: IncomingResponse, _ outcome: AttemptOutcome, with decoder: BodyDecoder<Value>
     ) throws(NetworkError) -> Value {
         let result: Result<Value, NetworkError>
         do throws(NetworkError) {

@@ -59,18 +59,18 @@ package final class UpgradedStream: Sendable {
     package let pipe: UploadPipe
     private let record: TaskRecord
     private let response: IncomingResponse
-    private let transfer: Transfer
+    private let attempt: Attempt
     /// The time limit of a connection whose owner has let go of it; nil before. Owned here, and cancelled at the end.
     private let limit = Lock<Task<Void, Never>?>(nil)
 
     private init?(_ response: IncomingResponse, record: TaskRecord) {
-        guard let transfer = response.transfer, case .pipe(let pipe, _) = transfer.request.source else { return nil }
+        guard let attempt = response.attempt, case .pipe(let pipe, _) = attempt.request.source else { return nil }
         head = response.head
-        requestHeaders = transfer.request.headers
+        requestHeaders = attempt.request.headers
         self.pipe = pipe
         self.record = record
         self.response = response
-        self.transfer = transfer
+        self.attempt = attempt
     }
 
     deinit {
@@ -104,7 +104,7 @@ package final class UpgradedStream: Sendable {
     ///   to 299 takes its place.
     package static func open(
         _ request: Request, offer: UpgradeOffer, in session: Session,
-        check: @escaping @Sendable (ResponseHead, Headers) -> TransferFailure?
+        check: @escaping @Sendable (ResponseHead, Headers) -> FailureCause?
     ) async throws(NetworkError) -> UpgradedStream {
         let registry = session.tasks
         var request = request
@@ -120,15 +120,15 @@ package final class UpgradedStream: Sendable {
         record.assign(opened.delivery) { record in
             let outcome = await record.run { record throws(NetworkError) in
                 let response = try await RequestExecution(request: prepared, record: record).acceptedResponse()
-                guard let transfer = response.transfer, response.isOpen else {
+                guard let attempt = response.attempt, response.isOpen else {
                     let reason = "the response to the handshake did not come over a connection"
-                    throw await response.error(TransferFailure(.unsupported, reason), readsBody: false)
+                    throw await response.error(FailureCause(.unsupported, reason), readsBody: false)
                 }
-                if let refusal = check(response.head, transfer.request.headers) {
+                if let refusal = check(response.head, attempt.request.headers) {
                     throw await response.error(refusal, readsBody: false)
                 }
                 guard let stream = UpgradedStream(response, record: record) else {
-                    let failure = TransferFailure(.unsupported, "the transport cannot switch to another protocol")
+                    let failure = FailureCause(.unsupported, "the transport cannot switch to another protocol")
                     throw await response.error(failure, readsBody: false)
                 }
                 return stream
@@ -153,7 +153,7 @@ package final class UpgradedStream: Sendable {
     package func chunks() async -> [Data]? { await response.chunks() }
 
     /// Lets the transport read the pipe again, which has said that it is starved.
-    package func pipeIsReady() { record.registry.transport.control(transfer, .bodyReady) }
+    package func pipeIsReady() { record.registry.transport.control(attempt, .bodyReady) }
 
     /// Ends this side's direction after the bytes so far, for an owner that lets go of the connection. The bytes that
     /// the server sends meanwhile must be read, and dropped. The task is cancelled after `limit` if the connection has
@@ -170,10 +170,10 @@ package final class UpgradedStream: Sendable {
     }
 
     /// Ends the connection now, without the end of the task. `chunks()` then returns nil.
-    package func disconnect() { record.cancelTransfer() }
+    package func disconnect() { record.cancelAttempt() }
 
     /// Whether the connection has ended, in both directions.
-    package var hasEnded: Bool { transfer.hasEnded }
+    package var hasEnded: Bool { attempt.hasEnded }
 
     /// Whether the task was cancelled.
     package var isCancelled: Bool { record.isCancelled }
@@ -194,11 +194,11 @@ package final class UpgradedStream: Sendable {
     }
 
     /// Returns a public error of this task.
-    package func error(_ failure: TransferFailure) -> NetworkError {
-        identified(failure, TransferOutcome(head: head))
+    package func error(_ failure: FailureCause) -> NetworkError {
+        identified(failure, AttemptOutcome(head: head))
     }
 
-    private func identified(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
+    private func identified(_ failure: FailureCause, _ outcome: AttemptOutcome) -> NetworkError {
         response.request.error(failure, outcome)
             .identified(task: record.id, session: record.registry.sessionID, label: record.label)
     }

@@ -56,7 +56,7 @@ public struct NetworkError: Error, Sendable {
 
     @inline(never)
     package init(
-        _ failure: TransferFailure, request: Request, response: ResponseHead? = nil, body: Data = Data(),
+        _ failure: FailureCause, request: Request, response: ResponseHead? = nil, body: Data = Data(),
         metrics: TaskMetrics? = nil
     ) {
         var fields = Fields(kind: failure.kind, reason: failure.reason.printable(limit: Self.reasonLimit))
@@ -143,7 +143,7 @@ public struct NetworkError: Error, Sendable {
     var asCancellation: NetworkError {
         with { fields in
             fields.kind = .cancelled
-            fields.reason = TransferFailure.cancelled.reason
+            fields.reason = FailureCause.cancelled.reason
         }
     }
 

@@ -308,7 +308,7 @@ extension Request {
         if other.origin != target.origin {
             if unixSocketPath != nil {
                 let reason = "\(other) is another origin, and the request has a Unix socket of its own"
-                throw NetworkError(TransferFailure(.redirect, reason), request: self)
+                throw NetworkError(FailureCause(.redirect, reason), request: self)
             }
             if let own = clientHeaders, own.origin != other.origin {
                 headers = own.removed(from: headers, standard: [:])

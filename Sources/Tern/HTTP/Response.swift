@@ -22,7 +22,7 @@ public struct Response<Value: Sendable>: Sendable {
     /// The times and numbers of bytes. For a stored response, the numbers of sent and received bytes are 0.
     public var metrics: TaskMetrics { outcome.metrics }
     /// The end of the exchange. One reference, because each property of its own would make every copy more expensive.
-    let outcome: TransferOutcome
+    let outcome: AttemptOutcome
     /// The record of how the session's cache handled the response; nil for a session without a cache.
     public var cacheTrace: CacheTrace? { head.cacheTrace }
     /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`);
@@ -30,8 +30,8 @@ public struct Response<Value: Sendable>: Sendable {
     public var file: URL? { head.file }
 
     /// Creates a response from the end of its exchange, which keeps its body only if the value is that body
-    /// (`TransferOutcome.kept(by:)`).
-    package init(value: Value, head: ResponseHead, outcome: TransferOutcome) {
+    /// (`AttemptOutcome.kept(by:)`).
+    package init(value: Value, head: ResponseHead, outcome: AttemptOutcome) {
         self.value = value
         self.head = head
         self.outcome = outcome

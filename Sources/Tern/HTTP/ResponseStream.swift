@@ -105,7 +105,7 @@ public struct ResponseStream: Sendable {
     /// Ends the transfer because of its content, and returns the error.
     ///
     /// - Parameter body: The part of the body that is refused.
-    package func refuse(_ failure: TransferFailure, body: Data = Data()) -> NetworkError {
+    package func refuse(_ failure: FailureCause, body: Data = Data()) -> NetworkError {
         source.refuse(failure, body: body)
     }
 
@@ -212,13 +212,13 @@ final class StreamSource: Sendable {
     /// Ends the transfer because a line is too long, and returns the error.
     func refuseLine() -> NetworkError {
         let reason = "a line of the response has more than \(lineLimit) bytes: read chunks, or raise maximumBodySize"
-        return refuse(TransferFailure(.tooLarge, reason))
+        return refuse(FailureCause(.tooLarge, reason))
     }
 
     /// Ends the transfer because of its content, and returns the error.
     ///
     /// - Parameter body: The part of the body that is refused.
-    func refuse(_ failure: TransferFailure, body: Data = Data()) -> NetworkError {
+    func refuse(_ failure: FailureCause, body: Data = Data()) -> NetworkError {
         let error =
             record.request.map { NetworkError(failure, request: $0, response: record.head, body: body) }
             ?? NetworkError(failure.kind, reason: failure.reason, body: body, underlying: failure.underlying)
@@ -240,7 +240,7 @@ final class StreamSource: Sendable {
         if Task.isCancelled { record.cancel() }
         if record.isCancelled { return true }
         guard case .success(let response)? = opened.resultNow else { return false }
-        return response.transfer?.isOverTime ?? false
+        return response.attempt?.isOverTime ?? false
     }
 
     /// Drops what was not read if the stream was interrupted. Returns whether it was.
@@ -329,7 +329,7 @@ final class StreamSource: Sendable {
             }
             let outcome = await opened.finalOutcome()
             let isCut = outcome.failure == nil && reading.withLock { $0.hasDropped }
-            let failure: TransferFailure? = isCut ? .cancelled : outcome.failure
+            let failure: FailureCause? = isCut ? .cancelled : outcome.failure
             let error = failure.map { failure in
                 opened.request.error(failure, outcome).identified(
                     task: record.id, session: record.registry.sessionID, label: record.label)

@@ -49,11 +49,11 @@ public struct ResponseValidation: Sendable {
     /// - Parameters:
     ///   - acceptedTypes: The types that fit the requested value.
     ///   - isEmpty: Whether there is no body.
-    func refusal(of head: ResponseHead, acceptedTypes: AcceptedTypes, isEmpty: Bool) -> TransferFailure? {
+    func refusal(of head: ResponseHead, acceptedTypes: AcceptedTypes, isEmpty: Bool) -> FailureCause? {
         if !accepts(head.status) {
             let inner = typeRefusal(of: head, acceptedTypes, isEmpty: isEmpty)
             let underlying = inner.map { NetworkError($0.kind, reason: $0.reason) }
-            return TransferFailure(.status, text(of: head), underlying: underlying)
+            return FailureCause(.status, text(of: head), underlying: underlying)
         }
         if let refusal = typeRefusal(of: head, acceptedTypes, isEmpty: isEmpty) { return refusal }
         guard let check else { return nil }
@@ -61,7 +61,7 @@ public struct ResponseValidation: Sendable {
             try check(head)
             return nil
         } catch {
-            return TransferFailure(.validation, "the response was refused: \(error)", underlying: error)
+            return FailureCause(.validation, "the response was refused: \(error)", underlying: error)
         }
     }
 
@@ -70,7 +70,7 @@ public struct ResponseValidation: Sendable {
         return "status \(head.status)\(phrase) is not \(statuses == nil ? "in 200–299" : "accepted")"
     }
 
-    private func typeRefusal(of head: ResponseHead, _ acceptedTypes: AcceptedTypes, isEmpty: Bool) -> TransferFailure? {
+    private func typeRefusal(of head: ResponseHead, _ acceptedTypes: AcceptedTypes, isEmpty: Bool) -> FailureCause? {
         // Seen without a copy of the types.
         if case .automatic = contentTypes, case .any = acceptedTypes { return nil }
         let accepted: AcceptedTypes =
@@ -85,7 +85,7 @@ public struct ResponseValidation: Sendable {
         let found = head.headers["Content-Type"].map { "is \"\($0)\"" } ?? "has no Content-Type"
         let reason =
             "the response \(found), where \(accepted) is expected (ResponseValidation.contentTypes allows others)"
-        return TransferFailure(.contentType, reason)
+        return FailureCause(.contentType, reason)
     }
 }
 

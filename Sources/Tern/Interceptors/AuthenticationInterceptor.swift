@@ -75,7 +75,7 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
         // A refresh sends requests of its own, which must not wait for the refresh.
         if RefreshScope.current.contains(ObjectIdentifier(self)) { return try await next(request) }
         if let problem = origins.problem {
-            throw NetworkError(TransferFailure(.invalidRequest, "origins: \(problem)"), request: request)
+            throw NetworkError(FailureCause(.invalidRequest, "origins: \(problem)"), request: request)
         }
         guard !request.hasLeftOrigin, origins.contains(request.target) else { return try await next(request) }
         // Asked without the lock, because the caller's code may use this interceptor.
@@ -178,7 +178,7 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
     private static func failure(_ reason: String, underlying error: (any Error)?, of request: Request) -> NetworkError {
         // An outage says nothing about the credential.
         let outage = (error as? NetworkError).flatMap { NetworkError.Kind.outages.contains($0.kind) ? $0.kind : nil }
-        return NetworkError(TransferFailure(outage ?? .authentication, reason, underlying: error), request: request)
+        return NetworkError(FailureCause(outage ?? .authentication, reason, underlying: error), request: request)
     }
 }
 

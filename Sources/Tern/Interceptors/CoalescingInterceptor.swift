@@ -84,7 +84,7 @@ public final class CoalescingInterceptor: Interceptor {
             return try await send(request, as: number, for: key, next: next)
         case .timedOut:
             let reason = "the total time limit passed while the request waited for an identical request"
-            throw NetworkError(TransferFailure(.totalTimedOut, reason), request: request)
+            throw NetworkError(FailureCause(.totalTimedOut, reason), request: request)
         case .cancelled:
             throw NetworkError(.cancelled, request: request)
         }

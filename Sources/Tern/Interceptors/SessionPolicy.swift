@@ -293,7 +293,7 @@ struct Policies: Sendable {
                 throw NetworkError(.cancelled, request: request)
             } catch {
                 let reason = "the policy \(type(of: policy)) failed: \(error)"
-                throw NetworkError(TransferFailure(.policy, reason, underlying: error), request: request)
+                throw NetworkError(FailureCause(.policy, reason, underlying: error), request: request)
             }
         }
         return nil

@@ -108,18 +108,18 @@ extension Session.Configuration {
         if let problem { throw NetworkError(problem.kind, reason: problem.reason) }
     }
 
-    var problem: TransferFailure? {
+    var problem: FailureCause? {
         if let limitProblem {
-            return TransferFailure(.invalidRequest, "the session's configuration: \(limitProblem)")
+            return FailureCause(.invalidRequest, "the session's configuration: \(limitProblem)")
         }
         if let problem = SessionHeaders(headers, secretsTo: secretHeaderOrigins).problem {
-            return TransferFailure(.invalidRequest, "the session's configuration: \(problem)")
+            return FailureCause(.invalidRequest, "the session's configuration: \(problem)")
         }
         if let networkProblem {
-            return TransferFailure(.invalidRequest, "the session's configuration: \(networkProblem)")
+            return FailureCause(.invalidRequest, "the session's configuration: \(networkProblem)")
         }
         if let problem = trust.problem {
-            return TransferFailure(.invalidRequest, "the session's trust policies: \(problem)")
+            return FailureCause(.invalidRequest, "the session's trust policies: \(problem)")
         }
         if let problem = trust.all.lazy.compactMap(Self.problem(of:)).first { return problem }
         return nil
@@ -142,12 +142,12 @@ extension Session.Configuration {
     }
 
     /// Returns the reason why nothing can be sent under a policy; nil if requests can be sent.
-    static func problem(of policy: TrustPolicy) -> TransferFailure? {
+    static func problem(of policy: TrustPolicy) -> FailureCause? {
         switch policy.anchors {
         case .only(let certificates) where certificates.isEmpty:
-            return TransferFailure(.invalidRequest, "a trust policy without anchors trusts nobody")
+            return FailureCause(.invalidRequest, "a trust policy without anchors trusts nobody")
         case .none where policy.revocation != .unchecked:
-            return TransferFailure(
+            return FailureCause(
                 .invalidRequest, "a trust policy that takes every certificate cannot ask whether one was revoked")
         default: break
         }

@@ -47,7 +47,7 @@ extension Session {
             return makeDownload(
                 request, to: file, options: options, resumed: resumed, startsImmediately: startsImmediately)
         } catch {
-            let failure = TransferFailure(.invalidRequest, "the folder of the partial file: \(error)")
+            let failure = FailureCause(.invalidRequest, "the folder of the partial file: \(error)")
             return tasks.failedTask(request, NetworkError(failure, request: request))
         }
     }
@@ -61,7 +61,7 @@ extension Session {
                 request, destination: .file(try FilePath.of(file)), options: options, resumed: resumed,
                 startsImmediately: startsImmediately)
         } catch {
-            let failure = TransferFailure(.invalidRequest, "the destination \(error)")
+            let failure = FailureCause(.invalidRequest, "the destination \(error)")
             return tasks.failedTask(request, NetworkError(failure, request: request))
         }
     }
@@ -74,10 +74,10 @@ extension Session {
             var prepared = try PreparedRequest(request, registry: tasks, delivery: .streamed)
             if resumed != nil, prepared.headers.contains("Range") || prepared.headers.contains("If-Range") {
                 let reason = "a download that is continued sets Range and If-Range itself"
-                throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+                throw NetworkError(FailureCause(.invalidRequest, reason), request: request)
             }
             if let problem = resumed?.data.invalidity {
-                let failure = TransferFailure(.invalidRequest, "the download cannot be continued: \(problem)")
+                let failure = FailureCause(.invalidRequest, "the download cannot be continued: \(problem)")
                 throw NetworkError(failure, request: request)
             }
             if options.isResumable || resumed != nil { prepared = prepared.requestingIdentity() }

@@ -168,7 +168,7 @@ package struct TaskValue<Value: Sendable>: Sendable {
     /// and left the registry, and returns the task's own error.
     func outcome() async -> Result<Value, NetworkError> {
         let end = await delivery.end { waiter in await waiter.wait(onCancel: {}) }
-        return Self.result(end ?? .failure(NetworkError(.cancelled, reason: TransferFailure.cancelled.reason)))
+        return Self.result(end ?? .failure(NetworkError(.cancelled, reason: FailureCause.cancelled.reason)))
     }
 
     private static func result(_ end: TaskDelivery.End) -> Result<Value, NetworkError> {

@@ -40,7 +40,7 @@ extension TaskRegistry {
 
     /// Returns the error of a request to a session that takes no more tasks.
     nonisolated func invalidated(_ request: Request) -> NetworkError {
-        NetworkError(TransferFailure(.sessionInvalidated, "the session was invalidated"), request: request)
+        NetworkError(FailureCause(.sessionInvalidated, "the session was invalidated"), request: request)
             .identified(session: sessionID)
     }
 }
@@ -76,7 +76,7 @@ extension TaskRecord {
     }
 
     /// Records the end of an attempt and stops its upload. Returns the outcome.
-    func endAttempt(with outcome: TransferOutcome, pump: BodyPump?) -> TransferOutcome {
+    func endAttempt(with outcome: AttemptOutcome, pump: BodyPump?) -> AttemptOutcome {
         pump?.stop()
         if let report = outcome.metrics.pinReport {
             registry.observe { $0.didFindUnpinned(report, of: AnySessionTask(self)) }
@@ -103,7 +103,7 @@ extension Result where Failure == NetworkError {
     }
 }
 
-extension TransferOutcome {
+extension AttemptOutcome {
     /// Whether the session may send another request after the response.
     fileprivate var mayBeFollowed: Bool { head.map { FollowUpRules.mayFollow($0) } ?? false }
 }

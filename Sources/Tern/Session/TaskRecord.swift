@@ -17,13 +17,13 @@ package final class TaskRecord: Sendable {
         /// The request; nil after the end if its body is a sequence, which is then released.
         var request: PreparedRequest?
         var priority: Request.Priority
-        var transfer: Transfer?
-        /// Whether the transfer waits to be started because the task is paused.
-        var isTransferUnstarted = false
+        var attempt: Attempt?
+        /// Whether the attempt waits to be started because the task is paused.
+        var isAttemptUnstarted = false
         var head: ResponseHead?
         /// The end of the last attempt, for its metrics. With its body until the end of the task, and after it only if
         /// the caller has the same object.
-        var outcome: TransferOutcome?
+        var outcome: AttemptOutcome?
         /// nil until one of its properties is set.
         var handle: HandleState?
 
@@ -45,7 +45,7 @@ package final class TaskRecord: Sendable {
         var work: Work?
         /// Runs the work of a task with a handle. Owned here, cancelled by `cancel`, released at the end.
         var driver: Task<Void, Never>?
-        /// Wakes the work when the task is cancelled while it waits for something other than a transfer.
+        /// Wakes the work when the task is cancelled while it waits for something other than an attempt.
         var onCancel: (@Sendable () -> Void)?
         /// Cancels the work of `cancellable(_:)`, by the number of each.
         var cancellations: [UInt64: @Sendable () -> Void] = [:]
@@ -130,7 +130,7 @@ package final class TaskRecord: Sendable {
         set {
             shared.withLock { shared in
                 shared.priority = newValue
-                control(.prioritize(newValue), shared.transfer)
+                control(.prioritize(newValue), shared.attempt)
             }
         }
     }
@@ -170,13 +170,13 @@ package final class TaskRecord: Sendable {
             switch action {
             case .start:
                 if !startsImmediately { registry.live.start(self) }
-            case .resumeTransfer:
-                if shared.isTransferUnstarted, let transfer = shared.transfer {
-                    shared.isTransferUnstarted = false
-                    registry.start(transfer)
-                    control(.prioritize(shared.priority), transfer)
+            case .resumeAttempt:
+                if shared.isAttemptUnstarted, let attempt = shared.attempt {
+                    shared.isAttemptUnstarted = false
+                    registry.start(attempt)
+                    control(.prioritize(shared.priority), attempt)
                 } else {
-                    control(.resume, shared.transfer)
+                    control(.resume, shared.attempt)
                 }
             default:
                 return (action, nil)
@@ -189,10 +189,10 @@ package final class TaskRecord: Sendable {
 
     func pause() {
         let (change, onPause) = shared.withLock { shared -> (Change?, (@Sendable () -> Void)?) in
-            guard shared.lifecycle.pause() == .pauseTransfer else { return (nil, nil) }
+            guard shared.lifecycle.pause() == .pauseAttempt else { return (nil, nil) }
             // Its response can be needed by others. Asked in here, so that one that joins now finds the task paused.
             let isShared = shared.handle?.sharing?.isShared() ?? false
-            if !shared.isTransferUnstarted, !isShared { control(.pause, shared.transfer) }
+            if !shared.isAttemptUnstarted, !isShared { control(.pause, shared.attempt) }
             return (announce(.suspended, shared.handle?.states), shared.handle?.onPause)
         }
         if let change { publish(change) }
@@ -201,16 +201,16 @@ package final class TaskRecord: Sendable {
 
     package func cancel() {
         if let sharing = shared.withLock({ $0.handle?.sharing }), sharing.leave() { return endKeepingWork() }
-        var wake: Transfer.Wake?
+        var wake: Attempt.Wake?
         let (action, driver, cancellations, readerEndsTask) = shared.withLock { shared in
             let action = shared.lifecycle.cancel()
-            if action == .cancelTransfer { unsafe wake = cancelTransfer(&shared) }
+            if action == .cancelAttempt { unsafe wake = cancelAttempt(&shared) }
             let handle = shared.handle
             return (action, handle?.driver, handle?.allCancellations ?? [], handle?.readerEndsTask ?? false)
         }
         unsafe wake?.resume()
         switch action {
-        case .cancelTransfer:
+        case .cancelAttempt:
             driver?.cancel()
             for cancel in cancellations { cancel() }
             if readerEndsTask { end(cancellation("the task was cancelled")) }
@@ -247,25 +247,25 @@ package final class TaskRecord: Sendable {
         if let event = change.event { registry.observe { $0.didObserve(event) } }
     }
 
-    private func control(_ command: TransferCommand, _ transfer: Transfer?) {
-        if let transfer { registry.transport.control(transfer, command) }
+    private func control(_ command: AttemptCommand, _ attempt: Attempt?) {
+        if let attempt { registry.transport.control(attempt, command) }
     }
 
     /// Ends the running attempt, but not the task.
-    func cancelTransfer() {
-        var wake: Transfer.Wake?
-        shared.withLock { shared in unsafe wake = cancelTransfer(&shared) }
+    func cancelAttempt() {
+        var wake: Attempt.Wake?
+        shared.withLock { shared in unsafe wake = cancelAttempt(&shared) }
         unsafe wake?.resume()
     }
 
     /// Cancels the attempt. Returns the reader to wake if the transport does not know the attempt yet.
-    private func cancelTransfer(_ shared: inout Shared) -> Transfer.Wake? {
-        guard shared.isTransferUnstarted, let transfer = shared.transfer else {
-            control(.cancel, shared.transfer)
+    private func cancelAttempt(_ shared: inout Shared) -> Attempt.Wake? {
+        guard shared.isAttemptUnstarted, let attempt = shared.attempt else {
+            control(.cancel, shared.attempt)
             return nil
         }
-        shared.isTransferUnstarted = false
-        return unsafe transfer.complete(TransferOutcome(failure: .cancelled))
+        shared.isAttemptUnstarted = false
+        return unsafe attempt.complete(AttemptOutcome(failure: .cancelled))
     }
 
     // MARK: Work for others
@@ -282,12 +282,12 @@ package final class TaskRecord: Sendable {
     func continueForOthers() {
         shared.withLock { shared in
             guard shared.lifecycle.isPaused else { return }
-            if shared.isTransferUnstarted, let transfer = shared.transfer {
-                shared.isTransferUnstarted = false
-                registry.start(transfer)
-                control(.prioritize(shared.priority), transfer)
+            if shared.isAttemptUnstarted, let attempt = shared.attempt {
+                shared.isAttemptUnstarted = false
+                registry.start(attempt)
+                control(.prioritize(shared.priority), attempt)
             } else {
-                control(.resume, shared.transfer)
+                control(.resume, shared.attempt)
             }
         }
     }
@@ -295,11 +295,11 @@ package final class TaskRecord: Sendable {
     /// Pauses the work of a paused task again, unless others wait for its response.
     func pauseAgain() {
         shared.withLock { shared in
-            guard shared.lifecycle.isPaused, !shared.isTransferUnstarted, shared.handle?.sharing?.isShared() != true
+            guard shared.lifecycle.isPaused, !shared.isAttemptUnstarted, shared.handle?.sharing?.isShared() != true
             else {
                 return
             }
-            control(.pause, shared.transfer)
+            control(.pause, shared.attempt)
         }
     }
 
@@ -313,10 +313,10 @@ package final class TaskRecord: Sendable {
 
     /// Cancels the work of a task that has ended, because nobody waits for its response any more.
     func cancelWork() {
-        var wake: Transfer.Wake?
+        var wake: Attempt.Wake?
         let (driver, cancellations) = shared.withLock { shared in
             shared.makeHandleState().isWorkCancelled = true
-            unsafe wake = cancelTransfer(&shared)
+            unsafe wake = cancelAttempt(&shared)
             return (shared.handle?.driver, shared.handle?.allCancellations ?? [])
         }
         unsafe wake?.resume()
@@ -334,7 +334,7 @@ package final class TaskRecord: Sendable {
         meter.finish()
     }
 
-    /// Cancels and ends the task of a stream that was dropped. Nothing waits for the end of its transfer.
+    /// Cancels and ends the task of a stream that was dropped. Nothing waits for the end of its attempt.
     func abandon() {
         guard !state.isTerminal else { return }
         cancel()
@@ -381,7 +381,7 @@ package final class TaskRecord: Sendable {
             return shared.handle?.work
         }
         guard let work else { return }
-        // Owned by this record and cancelled by `cancel`; it ends with the transfer.
+        // Owned by this record and cancelled by `cancel`; it ends with the attempt.
         let driver: Task<Void, Never>
         if place != .elsewhere, #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
             let executor = place == .loop ? registry.transport.taskExecutor : globalConcurrentExecutor
@@ -401,16 +401,16 @@ package final class TaskRecord: Sendable {
 
     /// Starts an attempt. Returns false if the task was cancelled. The attempt of a paused task starts when the task is
     /// resumed, because an attempt that is started and then paused may send its request in between.
-    func begin(_ transfer: Transfer) -> Bool {
-        meter.beginAttempt(transfer.id)
+    func begin(_ attempt: Attempt) -> Bool {
+        meter.beginAttempt(attempt.id)
         return shared.withLock { shared in
             guard !shared.lifecycle.isCancelled, shared.handle?.isWorkCancelled != true else { return false }
-            shared.transfer = transfer
-            shared.isTransferUnstarted = shared.lifecycle.isPaused && shared.handle?.sharing?.isShared() != true
-            if shared.isTransferUnstarted { return true }
-            registry.start(transfer)
+            shared.attempt = attempt
+            shared.isAttemptUnstarted = shared.lifecycle.isPaused && shared.handle?.sharing?.isShared() != true
+            if shared.isAttemptUnstarted { return true }
+            registry.start(attempt)
             // The priority can have changed since the attempt was made.
-            if shared.priority != transfer.request.priority { control(.prioritize(shared.priority), transfer) }
+            if shared.priority != attempt.request.priority { control(.prioritize(shared.priority), attempt) }
             return true
         }
     }
@@ -466,9 +466,9 @@ package final class TaskRecord: Sendable {
     }
 
     /// Records the end of an attempt, and the head of its response if that is the final one.
-    func attemptEnded(_ outcome: TransferOutcome, isFinal: Bool) {
+    func attemptEnded(_ outcome: AttemptOutcome, isFinal: Bool) {
         shared.withLock { shared in
-            shared.transfer = nil
+            shared.attempt = nil
             shared.outcome = shared.lifecycle.state.isTerminal ? outcome.withoutBody : outcome
             if isFinal, shared.head == nil { shared.head = outcome.head }
         }
@@ -483,7 +483,7 @@ package final class TaskRecord: Sendable {
     /// and the task leaves the registry. Without `deliver`, the caller has the value itself. `value` is for the observers. With `keepsWork`,
     /// the work goes on for others. `outcome` is the end of the last attempt, if the caller has it anyway.
     func end(
-        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, outcome: TransferOutcome? = nil,
+        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, outcome: AttemptOutcome? = nil,
         keepsWork: Bool = false, deliver: (() -> Void)? = nil
     ) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
@@ -513,10 +513,10 @@ package final class TaskRecord: Sendable {
     }
 
     /// Takes out what the task has until its end; nil if it has ended before. From now on, the registry passes over it.
-    private func takeEnd(_ state: Session.TaskState, _ outcome: TransferOutcome?, keepsWork: Bool) -> End? {
+    private func takeEnd(_ state: Session.TaskState, _ outcome: AttemptOutcome?, keepsWork: Bool) -> End? {
         shared.withLock { shared -> End? in
             guard shared.lifecycle.end(state) else { return nil }
-            if !keepsWork { shared.transfer = nil }
+            if !keepsWork { shared.attempt = nil }
             shared.outcome = outcome ?? shared.outcome?.withoutBody
             // Checked in place, because a copy of the request would have many fields.
             if let prepared = shared.request, prepared.request.body.isSequence {

@@ -146,10 +146,10 @@ public actor TaskRegistry {
     // MARK: The transport. Its tasks call it through these functions, which saves a retain of it.
 
     /// Returns the reason why the request of an attempt cannot be sent at all; nil if it can.
-    nonisolated func refusal(of transfer: Transfer) -> TransferFailure? { transport.refusal(of: transfer) }
+    nonisolated func refusal(of attempt: Attempt) -> FailureCause? { transport.refusal(of: attempt) }
 
     /// Hands an attempt to the transport.
-    nonisolated func start(_ transfer: Transfer) { transport.start(transfer) }
+    nonisolated func start(_ attempt: Attempt) { transport.start(attempt) }
 
     // MARK: The life of a task
 

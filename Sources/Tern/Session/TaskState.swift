@@ -36,9 +36,9 @@ struct TaskLifecycle {
         case none
         /// Starts the task for the first time.
         case start
-        case resumeTransfer
-        case pauseTransfer
-        case cancelTransfer
+        case resumeAttempt
+        case pauseAttempt
+        case cancelAttempt
         /// Ends a task that never started.
         case endUnstarted
     }
@@ -60,7 +60,7 @@ struct TaskLifecycle {
         case .paused:
             phase = .running
             state = .running
-            return .resumeTransfer
+            return .resumeAttempt
         case .running, .ended:
             return .none
         }
@@ -70,13 +70,13 @@ struct TaskLifecycle {
         guard phase == .running, !isCancelled else { return .none }
         phase = .paused
         state = .suspended
-        return .pauseTransfer
+        return .pauseAttempt
     }
 
     mutating func cancel() -> Action {
         guard phase != .ended, !isCancelled else { return .none }
         isCancelled = true
-        return phase == .fresh ? .endUnstarted : .cancelTransfer
+        return phase == .fresh ? .endUnstarted : .cancelAttempt
     }
 
     /// Ends the task. Returns false if it has ended before.

@@ -3,7 +3,7 @@ package import TernConcurrency
 /// Sends requests over the wire, one attempt at a time. A transport serves one `Session`. It knows attempts, not tasks:
 /// retries, redirects, validation and decoding happen above it, in the stages of a request (`Stage`).
 ///
-/// Every started transfer completes exactly once, also after `cancel` and after the transport itself is released.
+/// Every started attempt completes exactly once, also after `cancel` and after the transport itself is released.
 package protocol Transport: AnyObject, Sendable {
     /// The serial executor of the session's actors: the transport's event loop, if it has one.
     var executor: any MessageExecutor { get }
@@ -24,15 +24,15 @@ package protocol Transport: AnyObject, Sendable {
     func proxyCredential(for target: Target) -> Credential?
 
     /// Returns the reason why the request of an attempt cannot be sent at all; nil if it can. Called before the start.
-    func refusal(of transfer: Transfer) -> TransferFailure?
+    func refusal(of attempt: Attempt) -> FailureCause?
 
-    /// Starts an attempt. Progress, head, body and outcome arrive later, through `transfer`. Called with the task's
+    /// Starts an attempt. Progress, head, body and outcome arrive later, through `attempt`. Called with the task's
     /// lock held, so it only queues.
-    func start(_ transfer: Transfer)
+    func start(_ attempt: Attempt)
 
     /// Sends a command to a started attempt. Does nothing after its end. Commands take effect in call order. Only
     /// queues, like `start`.
-    func control(_ transfer: Transfer, _ command: TransferCommand)
+    func control(_ attempt: Attempt, _ command: AttemptCommand)
 
     /// Returns the open connections by origin, in the order of the origins. Empty for a transport that does not know
     /// its connections.
@@ -44,7 +44,7 @@ package protocol Transport: AnyObject, Sendable {
 }
 
 /// A command to a running attempt.
-package enum TransferCommand: Sendable, Equatable {
+package enum AttemptCommand: Sendable, Equatable {
     /// Moves no more bytes, and stops the clocks of the idle and total limits.
     case pause
     /// Resumes a paused attempt.
@@ -55,7 +55,7 @@ package enum TransferCommand: Sendable, Equatable {
     case demand
     /// Reads the pipe of the request's body again: it has bytes, or has ended.
     case bodyReady
-    /// Lends the socket to the reader, which has called `Transfer.offer(_:)`, whenever bytes have arrived. Has no
+    /// Lends the socket to the reader, which has called `Attempt.offer(_:)`, whenever bytes have arrived. Has no
     /// effect if the transport cannot lend it.
     case usePipe
     /// Changes the priority of an attempt that waits for a connection.
@@ -71,7 +71,7 @@ extension Transport {
 
     package func proxyCredential(for target: Target) -> Credential? { nil }
 
-    package func refusal(of transfer: Transfer) -> TransferFailure? { nil }
+    package func refusal(of attempt: Attempt) -> FailureCause? { nil }
 
     package func openConnections() async -> [Session.OpenConnections] { [] }
 

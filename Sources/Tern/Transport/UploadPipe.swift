@@ -14,16 +14,16 @@ package final class UploadPipe: Sendable {
     package enum Read {
         /// The number of bytes that were copied.
         case bytes(Int)
-        /// No bytes yet. The transport reads again after `TransferCommand.bodyReady`.
+        /// No bytes yet. The transport reads again after `AttemptCommand.bodyReady`.
         case wait
         case end
-        case failed(TransferFailure)
+        case failed(FailureCause)
     }
 
     private enum Ending {
         case open
         case ended(trailers: Headers)
-        case failed(TransferFailure)
+        case failed(FailureCause)
     }
 
     /// The number of bytes in the pipe at which the producer waits.
@@ -182,7 +182,7 @@ package final class UploadPipe: Sendable {
 
     /// Ends the body with its trailers, or fails it. Returns whether the transport waits for bytes and must be
     /// notified.
-    package func end(_ result: Result<Headers, TransferFailure> = .success([:])) -> Bool {
+    package func end(_ result: Result<Headers, FailureCause> = .success([:])) -> Bool {
         shared.withLock { shared in
             shared.ending =
                 switch result {

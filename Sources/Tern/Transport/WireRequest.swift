@@ -82,7 +82,7 @@ extension WireRequest {
     package var trust: TrustPolicy? { options?.fields.trust }
 
     /// The number of bytes of a streamed response that may wait for the reader before the transport stops.
-    package var bufferLimit: Int { options?.fields.bufferLimit ?? TransferState.highWaterMark }
+    package var bufferLimit: Int { options?.fields.bufferLimit ?? AttemptState.highWaterMark }
 
     /// The largest number of bytes of a chunk of a streamed response; nil for half of `bufferLimit`.
     package var chunkLimit: Int? { options?.fields.chunkLimit }

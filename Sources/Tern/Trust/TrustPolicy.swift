@@ -164,8 +164,8 @@ public struct TrustPolicies: Sendable, Hashable {
         return host.text
     }
 
-    static func refusal(of host: String) -> TransferFailure {
-        TransferFailure(.untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
+    static func refusal(of host: String) -> FailureCause {
+        FailureCause(.untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
     }
 
     /// Whether the policies ask for nothing beyond the TLS library's own checks.

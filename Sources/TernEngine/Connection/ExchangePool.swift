@@ -96,14 +96,14 @@ package final class ExchangePool {
     private var lacking: [UInt64: HTTPExchange] = [:]
     private let lackTimer = LoopTimer()
     /// The exchanges that ask for another protocol.
-    private var handshakes: HandshakeGate {
-        if let gate { return gate }
-        let gate = HandshakeGate(context: context, turnLength: settings.handshakeTurn, owner: self)
-        self.gate = gate
-        return gate
+    private var handshakes: HandshakeTurns {
+        if let turns { return turns }
+        let turns = HandshakeTurns(context: context, turnLength: settings.handshakeTurn, owner: self)
+        self.turns = turns
+        return turns
     }
     /// nil until an exchange asks for another protocol.
-    private var gate: HandshakeGate?
+    private var turns: HandshakeTurns?
 
     /// Creates a pool on a loop.
     package init(_ settings: Settings, context: LoopContext) {
@@ -256,7 +256,7 @@ package final class ExchangePool {
         perform()
         context.cancel(idleTimer)
         context.cancel(lackTimer)
-        gate?.close()
+        turns?.close()
     }
 
     /// The numbers of open connections by origin. Those that another protocol uses are active.
@@ -460,7 +460,7 @@ extension ExchangePool {
     func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
         pool.finished(on: connection, isReusable: isReusable, now: context.now, actions: &actions.value)
         perform()
-        gate?.ended(on: connection)
+        turns?.ended(on: connection)
     }
 
     /// Called when the server has switched a connection to another protocol. It no longer belongs to the pool, but
@@ -471,7 +471,7 @@ extension ExchangePool {
         detached[connection] = pool.key(record.key)?.origin ?? ""
         pool.closed(connection, actions: &actions.value)
         perform()
-        gate?.ended(on: connection)
+        turns?.ended(on: connection)
     }
 
     /// Called when a connection is closed, by the peer or by `LoopConnections.close(_:)`.
@@ -482,7 +482,7 @@ extension ExchangePool {
         pool.closed(connection, actions: &actions.value)
         perform()
         stopSharers(of: key)
-        gate?.ended(on: connection)
+        turns?.ended(on: connection)
     }
 
     private func learn(_ capacity: Int, of key: ConnectionPool.KeyID) {
@@ -555,7 +555,7 @@ extension ExchangePool {
     }
 }
 
-extension ExchangePool: HandshakeGateOwner {
+extension ExchangePool: HandshakeTurnsOwner {
     func handshakeMayStart(_ exchange: HTTPExchange) {
         let id = exchange.id
         enqueue(exchange)

@@ -197,7 +197,7 @@ struct ImageFetcher: Sendable {
 
     private func refusal(_ head: ResponseHead, _ request: Request) -> NetworkError {
         let reason = "the server answers the request for the rest of the image with status \(head.status)"
-        let failure = TransferFailure(.malformedResponse, reason, underlying: PartProblem.refused)
+        let failure = FailureCause(.malformedResponse, reason, underlying: PartProblem.refused)
         return NetworkError(failure, request: request, response: head)
     }
 
@@ -210,14 +210,14 @@ struct ImageFetcher: Sendable {
         let count = body.data.count + extra
         let isEmpty = count == body.offset && head.hasMarkedEnd
         let reason = "the part (206) has \(count - body.offset) bytes, and not \(end - body.offset)"
-        let failure = TransferFailure(
+        let failure = FailureCause(
             count > end ? .malformedResponse : .truncatedBody, reason,
             underlying: isEmpty ? PartProblem.empty : count > end ? PartProblem.otherLength : nil)
         return NetworkError(failure, request: request, response: head)
     }
 
     private func contradiction(_ head: ResponseHead, _ request: Request) -> NetworkError {
-        let failure = TransferFailure(
+        let failure = FailureCause(
             .malformedResponse, PartProblem.contradiction(of: head, totalBytes: nil),
             underlying: PartProblem.contradicted)
         return NetworkError(failure, request: request, response: head)

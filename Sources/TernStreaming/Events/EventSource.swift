@@ -147,7 +147,7 @@ actor EventSource {
 
     private func error(_ kind: NetworkError.Kind, _ reason: String) -> NetworkError {
         switch request {
-        case .success(let request): NetworkError(TransferFailure(kind, reason), request: request)
+        case .success(let request): NetworkError(FailureCause(kind, reason), request: request)
         case .failure: NetworkError(kind, reason: reason)
         }
     }
@@ -196,7 +196,7 @@ actor EventSource {
                 || request.validation?.contentTypes == .any
         else {
             // The validation accepts an empty body of any type.
-            let failure = TransferFailure(.contentType, "the response is empty and no text/event-stream")
+            let failure = FailureCause(.contentType, "the response is empty and no text/event-stream")
             throw NetworkError(failure, request: request, response: head)
         }
         parser = EventParser(

@@ -60,7 +60,7 @@ public struct DecodedLines<Value: Decodable & Sendable>: AsyncSequence, Sendable
                 } catch {
                     isAtEnd = true
                     throw stream.refuse(
-                        TransferFailure(error.kind, error.reason, underlying: error.underlying), body: error.body)
+                        FailureCause(error.kind, error.reason, underlying: error.underlying), body: error.body)
                 }
                 if let failure {
                     self.failure = nil
@@ -83,7 +83,7 @@ public struct DecodedLines<Value: Decodable & Sendable>: AsyncSequence, Sendable
                     try scanner.split(chunk, into: &lines)
                 } catch {
                     let reason = "line \(error.line) of the response has more than \(stream.lineLimit) bytes"
-                    failure = stream.refuse(TransferFailure(.tooLarge, reason))
+                    failure = stream.refuse(FailureCause(.tooLarge, reason))
                     isAtEnd = true
                 }
             } else {

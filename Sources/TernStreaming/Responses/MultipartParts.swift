@@ -111,23 +111,23 @@ public struct MultipartParts: AsyncSequence, Sendable {
             let head = try await stream.response
             let type = head.headers["Content-Type"] ?? ""
             guard let boundary = MultipartParser.boundary(ofContentType: type) else {
-                throw stream.refuse(TransferFailure(.contentType, "the response is no multipart body with a boundary"))
+                throw stream.refuse(FailureCause(.contentType, "the response is no multipart body with a boundary"))
             }
             return MultipartParser(boundary: boundary, maximumPartSize: stream.lineLimit)
         }
 
-        private static func failure(_ failure: MultipartParser.Failure) -> TransferFailure {
+        private static func failure(_ failure: MultipartParser.Failure) -> FailureCause {
             switch failure {
             case .partTooLarge(let limit):
-                TransferFailure(.tooLarge, "a part of the response has more than \(limit) bytes: raise maximumBodySize")
+                FailureCause(.tooLarge, "a part of the response has more than \(limit) bytes: raise maximumBodySize")
             case .malformedFields:
-                TransferFailure(.malformedResponse, "the fields of a part of the response are malformed")
+                FailureCause(.malformedResponse, "the fields of a part of the response are malformed")
             case .noDelimiter(let expected, let found):
-                TransferFailure(
+                FailureCause(
                     .malformedResponse,
                     "the response has no delimiter of parts: expected \(expected), and the body begins with: \(found)")
             case .truncated:
-                TransferFailure(.truncatedBody, "the response ended before the last delimiter of its parts")
+                FailureCause(.truncatedBody, "the response ended before the last delimiter of its parts")
             }
         }
     }

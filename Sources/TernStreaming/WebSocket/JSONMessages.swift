@@ -26,7 +26,7 @@ extension WebSocket {
             return String(decoding: try stream.configuration.json.encode(value), as: UTF8.self)
         } catch {
             let reason = "the message cannot be encoded as JSON: \(EncodingProblem.text(error))"
-            throw stream.error(TransferFailure(.requestBody, reason, underlying: error))
+            throw stream.error(FailureCause(.requestBody, reason, underlying: error))
         }
     }
 

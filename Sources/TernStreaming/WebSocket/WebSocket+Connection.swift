@@ -24,7 +24,7 @@ extension WebSocket {
             await self?.inputEnded()
             let end = await stream.outcome()
             if let self { return await connectionEnded(end.failure) }
-            stream.finish(stream.error(TransferFailure(.cancelled, "the socket was released without a close")))
+            stream.finish(stream.error(FailureCause(.cancelled, "the socket was released without a close")))
         }
         stream.whenCancelled { [signal = inbox.signal] in signal.open() }
         startKeeper()
@@ -64,13 +64,13 @@ extension WebSocket {
             return time
         case .dead:
             let reason = "the server was silent for \(options.pingTimeout) after a Ping"
-            cut(TransferFailure(.idleTimedOut, reason))
+            cut(FailureCause(.idleTimedOut, reason))
             return nil
         }
     }
 
     /// Ends the connection without a Close frame.
-    private func cut(_ failure: TransferFailure?) {
+    private func cut(_ failure: FailureCause?) {
         ending = ending ?? failure
         isCut = true
         inbox.signal.open()
@@ -245,7 +245,7 @@ extension WebSocket {
         guard !hasEnded, !stream.hasEnded else { return }
         performDeferred()
         if closing.takesInput, !closing.hasClosed {
-            ending = ending ?? TransferFailure(.connectionLost, Self.noCloseFrame)
+            ending = ending ?? FailureCause(.connectionLost, Self.noCloseFrame)
         }
         outbox.end(stream.pipe)
         if outbox.isStarved { stream.pipeIsReady() }
@@ -272,7 +272,7 @@ extension WebSocket {
             inbox.clear()
             endError = cancelled("the socket was cancelled")
         } else if let failure = closing.failure {
-            endError = stream.error(TransferFailure(Self.kind(failure), failure.reason))
+            endError = stream.error(FailureCause(Self.kind(failure), failure.reason))
         } else if closing.hasReceived || closing.hasClosed {
             endError = nil
         } else if let ending {
@@ -280,7 +280,7 @@ extension WebSocket {
         } else if let failure {
             endError = failure
         } else {
-            endError = stream.error(TransferFailure(.connectionLost, Self.noCloseFrame))
+            endError = stream.error(FailureCause(.connectionLost, Self.noCloseFrame))
         }
         outbox.dropAll()
         stateValue.finish { _ in .closed(closure) }

@@ -46,7 +46,7 @@ public actor WebSocket {
     var closing = CloseHandshake()
     var counts = Metrics()
     /// The reason why the connection was ended by this side, for its error; nil if the transport knows it.
-    var ending: TransferFailure?
+    var ending: FailureCause?
     var isCut = false
     var hasEnded = false
     /// The error of calls after the end; nil before it, and after a regular end.
@@ -98,7 +98,7 @@ public actor WebSocket {
     ) async throws(NetworkError) -> WebSocket {
         let handshake = Handshake(protocols: protocols, compression: options.compression)
         if let problem = handshake.problem(with: request.headers) {
-            throw NetworkError(TransferFailure(.invalidRequest, problem), request: request)
+            throw NetworkError(FailureCause(.invalidRequest, problem), request: request)
         }
         let offer = UpgradeOffer(
             name: "websocket", pipeCapacity: Outbox.pipeCapacity, messageLimit: options.maximumMessageSize
@@ -108,7 +108,7 @@ public actor WebSocket {
                 _ = try handshake.agreement(with: head.headers, for: sent, isOverHTTP2: head.version == .http2)
                 return nil
             } catch {
-                return TransferFailure(.malformedResponse, error.reason)
+                return FailureCause(.malformedResponse, error.reason)
             }
         }
         do throws(ProtocolFailure) {
@@ -118,7 +118,7 @@ public actor WebSocket {
             await socket.start()
             return socket
         } catch {
-            throw stream.error(TransferFailure(.malformedResponse, error.reason))
+            throw stream.error(FailureCause(.malformedResponse, error.reason))
         }
     }
 
@@ -234,7 +234,7 @@ public actor WebSocket {
         switch end {
         case .answered: break
         case .late:
-            throw stream.error(TransferFailure(.idleTimedOut, "the server did not answer a Ping within \(limit)"))
+            throw stream.error(FailureCause(.idleTimedOut, "the server did not answer a Ping within \(limit)"))
         case .ended: throw refusal
         case .cancelled: throw cancelled("the wait for the answer to a Ping was cancelled")
         }
@@ -258,7 +258,7 @@ public actor WebSocket {
     public func close(code: CloseCode = .normalClosure, reason: String = "") async throws(NetworkError) {
         guard code.isSendable, reason.utf8.count <= 123 else {
             let reason = "a Close frame has a code that can be sent and a reason of at most 123 bytes (RFC 6455 §5.5.1)"
-            throw stream.error(TransferFailure(.invalidRequest, reason))
+            throw stream.error(FailureCause(.invalidRequest, reason))
         }
         perform(closing.close(code, reason: reason))
         while !hasEnded {
@@ -295,7 +295,7 @@ public actor WebSocket {
     /// Returns nil after a regular end, and throws the error of a connection that failed.
     private func endOfMessages() async throws(NetworkError) -> Message? {
         if closing.hasReceived { return nil }
-        if let failure = closing.failure { throw stream.error(TransferFailure(Self.kind(failure), failure.reason)) }
+        if let failure = closing.failure { throw stream.error(FailureCause(Self.kind(failure), failure.reason)) }
         if let error = endError { throw error }
         return nil
     }
@@ -332,7 +332,7 @@ public actor WebSocket {
     var waitingCount: Int { outbox.waitingCount }
     var readerCount: Int { inbox.readers.count }
 
-    func cancelled(_ reason: String) -> NetworkError { stream.error(TransferFailure(.cancelled, reason)) }
+    func cancelled(_ reason: String) -> NetworkError { stream.error(FailureCause(.cancelled, reason)) }
 
     /// The error of a message that can no longer be sent.
     var refusal: NetworkError {
@@ -341,6 +341,6 @@ public actor WebSocket {
         let by =
             closing.hasReceived
             ? "the server closed the socket with the code \(closing.closure.code)" : "the socket is closed"
-        return stream.error(TransferFailure(.webSocketClosed, by))
+        return stream.error(FailureCause(.webSocketClosed, by))
     }
 }

@@ -20,7 +20,7 @@ final class StubExchange: Sendable {
         var player: Task<Void, Never>?
     }
 
-    private let transfer: Transfer
+    private let attempt: Attempt
     private let clock: any Clock<Duration>
     private let log: @Sendable (StubTransport.Call) -> StubTransport.Call
     private let respond: StubTransport.Respond
@@ -29,12 +29,12 @@ final class StubExchange: Sendable {
     private let state = Lock(State())
 
     init(
-        _ transfer: Transfer, clock: any Clock<Duration>,
+        _ attempt: Attempt, clock: any Clock<Duration>,
         log: @escaping @Sendable (StubTransport.Call) -> StubTransport.Call, respond: @escaping StubTransport.Respond,
         accepted: @escaping @Sendable (StubTransport.WebSocket) -> Void,
         ended: @escaping @Sendable () -> Void
     ) {
-        self.transfer = transfer
+        self.attempt = attempt
         self.clock = clock
         self.log = log
         self.respond = respond
@@ -50,7 +50,7 @@ final class StubExchange: Sendable {
         state.withLock { if !$0.gate.isEnded { $0.player = player } }
     }
 
-    func control(_ command: TransferCommand) {
+    func control(_ command: AttemptCommand) {
         if command == .cancel {
             let player = state.withLock { $0.player }
             finish(.cancelled)
@@ -65,8 +65,8 @@ final class StubExchange: Sendable {
     private func play() async {
         do {
             // The source of a request for another protocol is for the time after the handshake.
-            let body = transfer.request.upgrade == nil ? try await readBody() : Data()
-            let call = log(StubTransport.Call(transfer.request, body: body))
+            let body = attempt.request.upgrade == nil ? try await readBody() : Data()
+            let call = log(StubTransport.Call(attempt.request, body: body))
             let answer = try await respond(call)
             if answer.delay > .zero { try await sleep(answer.delay) }
             try await pass(.running)
@@ -76,18 +76,18 @@ final class StubExchange: Sendable {
                 try await deliver(answer)
             }
             finish(nil)
-        } catch let failure as TransferFailure {
+        } catch let failure as FailureCause {
             finish(failure)
         } catch let failure as StubTransport.Failure {
-            finish(TransferFailure(failure))
+            finish(FailureCause(failure))
         } catch {
-            finish(TransferFailure(.connectionFailed, "the stub's closure threw: \(error)", underlying: error))
+            finish(FailureCause(.connectionFailed, "the stub's closure threw: \(error)", underlying: error))
         }
     }
 
     private func readBody() async throws -> Data {
         try await pass(.running)
-        switch transfer.request.source {
+        switch attempt.request.source {
         case .none:
             return Data()
         case .bytes(let data):
@@ -124,7 +124,7 @@ final class StubExchange: Sendable {
 
     private func makeHead(_ answer: StubTransport.Answer) -> ResponseHead {
         let head = ResponseHead(
-            status: answer.status, version: .http11, target: transfer.request.target, headers: answer.headers)
+            status: answer.status, version: .http11, target: attempt.request.target, headers: answer.headers)
         state.withLock { state in
             state.outcome.head = head
             state.outcome.metrics.httpVersion = .http11
@@ -138,10 +138,10 @@ final class StubExchange: Sendable {
     private func play(
         _ script: StubTransport.WebSocket.Script, of answer: StubTransport.Answer, to call: StubTransport.Call
     ) async throws {
-        guard transfer.request.upgrade?.name == "websocket", let key = call.headers["Sec-WebSocket-Key"] else {
+        guard attempt.request.upgrade?.name == "websocket", let key = call.headers["Sec-WebSocket-Key"] else {
             let reason =
                 "the stub answers \(call.method) \(call.path) with a WebSocket, which the call does not ask for"
-            throw TransferFailure(.unsupported, reason)
+            throw FailureCause(.unsupported, reason)
         }
         var answer = answer
         if !answer.headers.contains("Sec-WebSocket-Accept") {
@@ -149,7 +149,7 @@ final class StubExchange: Sendable {
         }
         let socket = StubTransport.WebSocket(call, on: self)
         accepted(socket)
-        unsafe transfer.receive(makeHead(answer))?.resume()
+        unsafe attempt.receive(makeHead(answer))?.resume()
         defer { socket.letGo() }
         try await script(socket)
         try await socket.end()
@@ -157,7 +157,7 @@ final class StubExchange: Sendable {
 
     /// Returns the next bytes that the client sends on its WebSocket; nil after the last ones.
     func readBytes() async throws -> ArraySlice<UInt8>? {
-        guard case .pipe(let pipe, _) = transfer.request.source else { return nil }
+        guard case .pipe(let pipe, _) = attempt.request.source else { return nil }
         return try await nextPiece(of: pipe, nil)
     }
 
@@ -167,13 +167,13 @@ final class StubExchange: Sendable {
     // MARK: The answer
 
     private func deliver(_ answer: StubTransport.Answer) async throws {
-        let request = transfer.request
+        let request = attempt.request
         let head = makeHead(answer)
         let hasBody = request.method != .head && answer.status != 204 && answer.status != 304
         let length = hasBody ? head.contentLength : nil
-        transfer.expectBody(of: head)
+        attempt.expectBody(of: head)
         reportReceived(0, of: length)
-        if request.announcesHead || request.streamsBody(of: head) { unsafe transfer.receive(head)?.resume() }
+        if request.announcesHead || request.streamsBody(of: head) { unsafe attempt.receive(head)?.resume() }
         for step in answer.steps {
             switch step {
             case .wait(let duration): try await sleep(duration)
@@ -187,7 +187,7 @@ final class StubExchange: Sendable {
             return state.outcome.metrics.decodedBodyBytes
         }
         if let length, received < length {
-            throw TransferFailure(.truncatedBody, "the body ended after \(received) of \(length) bytes")
+            throw FailureCause(.truncatedBody, "the body ended after \(received) of \(length) bytes")
         }
     }
 
@@ -203,16 +203,16 @@ final class StubExchange: Sendable {
                 state.outcome.metrics.receivedBytes = state.outcome.metrics.decodedBodyBytes
                 return state.outcome.metrics.decodedBodyBytes
             }
-            switch transfer.request.delivery {
+            switch attempt.request.delivery {
             case .collected(let limit):
                 guard received <= limit else {
-                    throw TransferFailure.bodyTooLarge(limit: limit)
+                    throw FailureCause.bodyTooLarge(limit: limit)
                 }
                 state.withLock { $0.outcome.body.append(piece) }
                 reportReceived(received, of: length)
             case .streamed:
                 reportReceived(received, of: length)
-                let (wake, isFull) = unsafe transfer.receive(piece)
+                let (wake, isFull) = unsafe attempt.receive(piece)
                 unsafe wake?.resume()
                 if isFull { try await pass(.demanded) }
             }
@@ -225,14 +225,14 @@ final class StubExchange: Sendable {
         do {
             try await clock.sleepWithoutDescriptor(for: duration)
         } catch {
-            throw TransferFailure.cancelled
+            throw FailureCause.cancelled
         }
     }
 
     /// Waits until the exchange may continue.
     ///
     /// - Throws: `.cancelled` after the exchange has ended.
-    private func pass(_ condition: StubGate.Condition) async throws(TransferFailure) {
+    private func pass(_ condition: StubGate.Condition) async throws(FailureCause) {
         while true {
             switch state.withLock({ $0.gate.pass(condition) }) {
             case .pass: return
@@ -244,23 +244,23 @@ final class StubExchange: Sendable {
 
     private func reportSent(_ sent: Int64, of total: Int64?) {
         state.withLock { $0.outcome.metrics.sentBytes = sent }
-        transfer.publishProgress(sent: sent, of: total, received: 0, of: nil)
+        attempt.publishProgress(sent: sent, of: total, received: 0, of: nil)
     }
 
     private func reportReceived(_ received: Int64, of total: Int64?) {
         let sent = state.withLock { $0.outcome.metrics.sentBytes }
         var sentTotal: Int64?
-        switch transfer.request.source {
+        switch attempt.request.source {
         case .none: break
         case .bytes(let data): sentTotal = Int64(data.count)
         case .pipe(_, let length): sentTotal = length
         }
-        transfer.publishProgress(sent: sent, of: sentTotal, received: received, of: total)
+        attempt.publishProgress(sent: sent, of: sentTotal, received: received, of: total)
     }
 
     /// Ends the exchange. The first call decides the outcome.
-    private func finish(_ failure: TransferFailure?) {
-        let end = state.withLock { state -> (outcome: TransferOutcome, waiter: Waiter<Void>?)? in
+    private func finish(_ failure: FailureCause?) {
+        let end = state.withLock { state -> (outcome: AttemptOutcome, waiter: Waiter<Void>?)? in
             guard !state.gate.isEnded else { return nil }
             let waiter = state.gate.end()
             state.player = nil
@@ -268,9 +268,9 @@ final class StubExchange: Sendable {
             return (state.outcome.end(failure), waiter)
         }
         guard let end else { return }
-        if case .pipe(let pipe, _) = transfer.request.source { pipe.close() }
+        if case .pipe(let pipe, _) = attempt.request.source { pipe.close() }
         ended()
-        unsafe transfer.complete(end.outcome)?.resume()
+        unsafe attempt.complete(end.outcome)?.resume()
         end.waiter?.resume()
     }
 }
@@ -282,12 +282,12 @@ private struct PartialOutcome {
     var metrics = TaskMetrics()
     var trailers: Headers = [:]
 
-    func end(_ failure: TransferFailure?) -> TransferOutcome {
-        TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
+    func end(_ failure: FailureCause?) -> AttemptOutcome {
+        AttemptOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
     }
 }
 
-extension TransferFailure {
+extension FailureCause {
     fileprivate convenience init(_ failure: StubTransport.Failure) {
         self.init(failure.kind, failure.reason, isDeadPooledConnection: failure.isDeadPooledConnection)
     }
@@ -315,7 +315,7 @@ struct StubGate {
     private var waiter: Waiter<Void>?
 
     /// Applies a command and returns the waiter that must check again.
-    mutating func apply(_ command: TransferCommand) -> Waiter<Void>? {
+    mutating func apply(_ command: AttemptCommand) -> Waiter<Void>? {
         switch command {
         case .pause: isPaused = true
         case .resume: isPaused = false

@@ -104,18 +104,18 @@ extension StubTransport: Transport {
     package var executor: any MessageExecutor { QueueExecutor.shared }
 
     /// Starts an exchange in its own Swift task, which the exchange holds and cancels.
-    package func start(_ transfer: Transfer) {
+    package func start(_ attempt: Attempt) {
         let exchange = StubExchange(
-            transfer, clock: clock, log: { self.log($0) }, respond: respond,
+            attempt, clock: clock, log: { self.log($0) }, respond: respond,
             accepted: { socket in self.state.withLock { $0.webSockets.append(socket) } },
-            ended: { self.state.withLock { $0.live[transfer.id] = nil } })
-        state.withLock { $0.live[transfer.id] = exchange }
+            ended: { self.state.withLock { $0.live[attempt.id] = nil } })
+        state.withLock { $0.live[attempt.id] = exchange }
         exchange.begin()
     }
 
     /// Applies a command to an exchange that has not ended.
-    package func control(_ transfer: Transfer, _ command: TransferCommand) {
-        state.withLock { $0.live[transfer.id] }?.control(command)
+    package func control(_ attempt: Attempt, _ command: AttemptCommand) {
+        state.withLock { $0.live[attempt.id] }?.control(command)
     }
 }
 

@@ -23,7 +23,7 @@ extension DurableAttempts {
     ) -> NetworkError {
         switch request {
         case .success(let request):
-            NetworkError(TransferFailure(kind, reason, underlying: underlying), request: request, response: response)
+            NetworkError(FailureCause(kind, reason, underlying: underlying), request: request, response: response)
         case .failure: NetworkError(kind, reason: reason)
         }
     }
@@ -34,7 +34,7 @@ extension DurableAttempts {
     ) -> NetworkError {
         switch firstRequest {
         case .success(let request):
-            NetworkError(TransferFailure(kind, "\(reason): \(cause)", underlying: cause), request: request)
+            NetworkError(FailureCause(kind, "\(reason): \(cause)", underlying: cause), request: request)
         case .failure(let error): error
         }
     }

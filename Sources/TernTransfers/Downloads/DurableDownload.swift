@@ -354,5 +354,5 @@ private final class OtherPart: Sendable {
 }
 
 extension Request {
-    var cancelled: NetworkError { NetworkError(TransferFailure.cancelled, request: self) }
+    var cancelled: NetworkError { NetworkError(FailureCause.cancelled, request: self) }
 }

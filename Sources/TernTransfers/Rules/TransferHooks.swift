@@ -27,7 +27,7 @@ struct TransferHooks<Value: Sendable>: Sendable {
             return (given.headers, try given.url.map { try Target($0) })
         } catch {
             if error is CancellationError { throw request.cancelled }
-            let failure = TransferFailure(.authentication, "no credentials could be made: \(error)", underlying: error)
+            let failure = FailureCause(.authentication, "no credentials could be made: \(error)", underlying: error)
             throw NetworkError(failure, request: request)
         }
     }
@@ -45,7 +45,7 @@ struct TransferHooks<Value: Sendable>: Sendable {
         do throws(TransferQueueError) {
             try await record(value)
         } catch {
-            let failure = TransferFailure(.fileSystem, "the result cannot be stored: \(error)", underlying: error)
+            let failure = FailureCause(.fileSystem, "the result cannot be stored: \(error)", underlying: error)
             throw NetworkError(failure, request: request)
         }
     }

@@ -87,15 +87,15 @@ public struct WebTransform: Sendable {
 /// Builds the content of a web view from a response. Pure; runs off every actor.
 enum WebContentBuilder {
     @concurrent
-    static func content(of response: Response<Data>, _ options: WebOptions) async -> Result<WebContent, TransferFailure>
+    static func content(of response: Response<Data>, _ options: WebOptions) async -> Result<WebContent, FailureCause>
     {
         do {
             return .success(try content(from: response.value, head: response.head, options: options))
         } catch let problem as TextDecoding.Problem {
-            return .failure(TransferFailure(.decoding, "the page from \(response.head.target): \(problem)"))
+            return .failure(FailureCause(.decoding, "the page from \(response.head.target): \(problem)"))
         } catch {
             let reason = "the transform of the page from \(response.head.target) failed"
-            return .failure(TransferFailure(.decoding, reason, underlying: error))
+            return .failure(FailureCause(.decoding, reason, underlying: error))
         }
     }
 

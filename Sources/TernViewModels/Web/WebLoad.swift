@@ -194,7 +194,7 @@ extension WebLoad {
     }
 
     private static func error(
-        _ failure: TransferFailure, of source: SessionTask<Response<Data>>, response: Response<Data>
+        _ failure: FailureCause, of source: SessionTask<Response<Data>>, response: Response<Data>
     ) -> NetworkError {
         guard let request = source.request else {
             return NetworkError(failure.kind, reason: failure.reason, underlying: failure.underlying)

@@ -125,7 +125,7 @@ import Testing
         var cache = NegativeCache<String>(limit: 10, lifetime: .seconds(60))
         let request = try Request(.get, "https://a.example/1.png")
         let head = ResponseHead(status: 403, headers: [:])
-        let network = NetworkError(TransferFailure(.status, "403"), request: request, response: head)
+        let network = NetworkError(FailureCause(.status, "403"), request: request, response: head)
         let refusal = ImageError(.network, "403", underlying: network)
         cache.record(refusal, for: "a", at: .zero, user: .fields(1))
         #expect(cache.error(for: "a", at: .zero, user: { .fields(1) }) == refusal)

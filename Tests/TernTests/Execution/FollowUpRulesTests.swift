@@ -63,9 +63,9 @@ struct FollowUpRulesTests {
         var rules = FollowUpRules(maximumRedirects: 1)
         var metrics = TaskMetrics()
         metrics.activeTime = 2_000
-        rules.addTime(of: TransferOutcome(metrics: metrics))
+        rules.addTime(of: AttemptOutcome(metrics: metrics))
         rules.addTime(of: nil)
-        rules.addTime(of: TransferOutcome(metrics: metrics))
+        rules.addTime(of: AttemptOutcome(metrics: metrics))
         #expect(rules.timeSpent == .nanoseconds(4_000))
     }
 }

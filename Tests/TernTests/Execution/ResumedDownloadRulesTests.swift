@@ -38,7 +38,7 @@ struct ResumedDownloadRulesTests {
             #expect(decision(rules, status: status, headers: headers) == expected)
             // A validation can refuse every status.
             let head = ResponseHead(status: status, version: .http11, target: request.target, headers: headers)
-            let error = NetworkError(TransferFailure(.status, "no"), request: request, response: head)
+            let error = NetworkError(FailureCause(.status, "no"), request: request, response: head)
             let isCondition = Self.conditionStatuses.contains(status)
             #expect(rules.decision(after: error) == (isCondition || refusals >= 3 ? .askForWhole : .refuse))
         }
@@ -90,7 +90,7 @@ struct ResumedDownloadRulesTests {
         var metrics = TaskMetrics()
         metrics.sentBytes = sent
         let error = NetworkError(
-            TransferFailure(kind, "x"), request: request, response: head, metrics: metrics)
+            FailureCause(kind, "x"), request: request, response: head, metrics: metrics)
         #expect(PartCounts(refusals: 2, failures: 1).after(error, at: stage) == expected)
     }
 

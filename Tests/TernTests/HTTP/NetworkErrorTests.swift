@@ -18,7 +18,7 @@ struct NetworkErrorTests {
         let head = ResponseHead(
             status: 500, version: .http11, target: request.target, headers: ["Set-Cookie": "a=s3cret", "Age": "0"])
         return NetworkError(
-            TransferFailure(.status, "the status is 500"), request: request, response: head, body: Data("s3cret".utf8))
+            FailureCause(.status, "the status is 500"), request: request, response: head, body: Data("s3cret".utf8))
     }
 
     @Test func dumpedErrorsRequestsAndHeadsShowNoSecret() throws {
@@ -36,7 +36,7 @@ struct NetworkErrorTests {
     @Test func quotedBytesArePrintable() throws {
         let quoted = "said \u{1B}[31mred\r\n\u{7}\u{9B}\u{202E}\u{2028}"
         let request = try Request(.get, "https://h/a")
-        let failure = TransferFailure(.malformedResponse, quoted)
+        let failure = FailureCause(.malformedResponse, quoted)
         let errors = [
             NetworkError(.malformedResponse, reason: quoted), NetworkError(failure, request: request),
             NetworkError(.malformedResponse, reason: "").adding(quoted),

@@ -13,7 +13,7 @@ struct ResponseValidationTests {
     private func refusal(
         _ validation: ResponseValidation = ResponseValidation(), status: Int = 200, type: String? = nil,
         acceptedTypes: AcceptedTypes = .any, isEmpty: Bool = false
-    ) throws -> TransferFailure? {
+    ) throws -> FailureCause? {
         let headers: Headers = type.map { ["Content-Type": $0] } ?? [:]
         let head = ResponseHead(
             status: status, version: .http11, target: try Target(absolute: "https://a.example/"), headers: headers)

@@ -16,7 +16,7 @@ struct RetryPolicyTests {
         let target = try Target(absolute: "https://a.example/")
         let head = ResponseHead(status: status, version: .http11, target: target, headers: headers)
         return NetworkError(
-            TransferFailure(.status, "refused"), request: try Request(.get, "https://a.example/"), response: head)
+            FailureCause(.status, "refused"), request: try Request(.get, "https://a.example/"), response: head)
     }
 
     private func decision(
@@ -31,7 +31,7 @@ struct RetryPolicyTests {
 
     /// The process itself lacks descriptors, and a retry would need more.
     @Test func failureWithoutADescriptorIsNotRetried() throws {
-        let failure = TransferFailure(.connectionFailed, "no connection", underlying: OutOfDescriptors())
+        let failure = FailureCause(.connectionFailed, "no connection", underlying: OutOfDescriptors())
         let error = NetworkError(failure, request: try Request(.get, "https://a.example/"))
         #expect(try decision(error) == .giveUp)
     }

@@ -40,11 +40,11 @@ struct TaskLifecycleTests {
         var life = TaskLifecycle()
         _ = life.resume()
         for _ in 0..<3 {
-            #expect(life.pause() == .pauseTransfer)
+            #expect(life.pause() == .pauseAttempt)
             #expect(life.pause() == .none)
             #expect(life.isPaused)
             #expect(life.state == .suspended)
-            #expect(life.resume() == .resumeTransfer)
+            #expect(life.resume() == .resumeAttempt)
             #expect(life.resume() == .none)
             #expect(!life.isPaused)
             #expect(life.state == .running)
@@ -66,7 +66,7 @@ struct TaskLifecycleTests {
         var life = TaskLifecycle()
         _ = life.resume()
         if whilePaused { _ = life.pause() }
-        #expect(life.cancel() == .cancelTransfer)
+        #expect(life.cancel() == .cancelAttempt)
         #expect(life.cancel() == .none)
         #expect(life.resume() == .none)
         #expect(life.pause() == .none)
@@ -119,13 +119,13 @@ struct TaskLifecycleTests {
                 guard starts == 0, stops == 0, ends == 0 else { return false }
                 starts += 1
                 isMoving = true
-            case .resumeTransfer:
+            case .resumeAttempt:
                 guard starts == 1, !isMoving, stops == 0, ends == 0 else { return false }
                 isMoving = true
-            case .pauseTransfer:
+            case .pauseAttempt:
                 guard isMoving, stops == 0, ends == 0 else { return false }
                 isMoving = false
-            case .cancelTransfer:
+            case .cancelAttempt:
                 guard starts == 1, stops == 0, ends == 0 else { return false }
                 stops += 1
             case .endUnstarted:

@@ -4,7 +4,7 @@ import Testing
 @testable import Tern
 
 @Suite struct OriginPlacesTests {
-    /// Places transfers that do not end. Returns their loops.
+    /// Places attempts that do not end. Returns their loops.
     private func place(
         _ count: Int, to origin: String = "a", in places: inout OriginPlaces, mayShare: Bool = false,
         binding: OriginPlaces.Binding = .none, isAvailable: (Int) -> Bool = { _ in true }
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func fewTransfersStayAtHome() {
+    @Test func fewAttemptsStayAtHome() {
         var places = OriginPlaces(loops: 3)
         #expect(place(8, in: &places) == Array(repeating: 0, count: 8))
         // Then the others catch up, and all have as many.
@@ -22,8 +22,8 @@ import Testing
         #expect(place(4, in: &places) == [0, 1, 2, 0] && places.counts == [10, 9, 9])
     }
 
-    @Test func transfersThatEndMakeRoomAtHome() {
-        var places = OriginPlaces(loops: 2, transfersAtHome: 2)
+    @Test func attemptsThatEndMakeRoomAtHome() {
+        var places = OriginPlaces(loops: 2, attemptsAtHome: 2)
         let all = (0..<6).map { _ in places.place("a", mayShare: false, binding: .none) }
         #expect(all.map(\.loop) == [0, 0, 1, 1, 0, 1])
         for place in all { places.ended(place) }
@@ -31,8 +31,8 @@ import Testing
         #expect(place(3, in: &places) == [0, 0, 1])
     }
 
-    @Test func oneConnectionOverHTTP2CarriesItsTransfersOnOneLoop() {
-        var places = OriginPlaces(loops: 2, transfersAtHome: 2)
+    @Test func oneConnectionOverHTTP2CarriesItsAttemptsOnOneLoop() {
+        var places = OriginPlaces(loops: 2, attemptsAtHome: 2)
         // The version is not known.
         #expect(place(20, in: &places, mayShare: true) == Array(repeating: 0, count: 20))
         places.learn(24, of: "a")
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func originsHaveTheirOwnHomesOnceTheFirstLoopIsBusy() {
-        var places = OriginPlaces(loops: 2, transfersAtHome: 4)
+        var places = OriginPlaces(loops: 2, attemptsAtHome: 4)
         #expect(place(4, to: "a", in: &places) == [0, 0, 0, 0])
         #expect(place(4, to: "b", in: &places) == [1, 1, 1, 1])
         #expect(place(2, to: "b", in: &places, binding: .origin) == [1, 1])
@@ -61,13 +61,13 @@ import Testing
     }
 
     @Test func aLoopThatIsNotAvailableIsLeftOut() {
-        var places = OriginPlaces(loops: 3, transfersAtHome: 1)
+        var places = OriginPlaces(loops: 3, attemptsAtHome: 1)
         #expect(place(5, in: &places) { $0 != 1 } == [0, 2, 0, 2, 0])
-        var alone = OriginPlaces(loops: 2, transfersAtHome: 1)
+        var alone = OriginPlaces(loops: 2, attemptsAtHome: 1)
         #expect(place(3, in: &alone) { _ in false } == [0, 0, 0])
     }
 
-    @Test func originsWithoutTransfersAreForgotten() {
+    @Test func originsWithoutAttemptsAreForgotten() {
         var places = OriginPlaces(loops: 2)
         let kept = places.place("kept", mayShare: false, binding: .none)
         for number in 0..<5_000 { places.ended(places.place("\(number)", mayShare: false, binding: .none)) }

@@ -154,7 +154,7 @@ struct UploadPipeTests {
     @Test func failureIsReportedBeforeRemainingBytes() async {
         let pipe = UploadPipe()
         _ = await pipe.push(Data("never sent".utf8))
-        #expect(!pipe.end(.failure(TransferFailure(.requestBody, "the source broke"))))
+        #expect(!pipe.end(.failure(FailureCause(.requestBody, "the source broke"))))
         #expect(read(pipe) == "(request-body)")
         #expect(read(pipe) == "(request-body)")
     }

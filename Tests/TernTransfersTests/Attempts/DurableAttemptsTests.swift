@@ -30,7 +30,7 @@ struct DurableAttemptsTests {
 
     private var failure: RetrySchedule.Failure {
         RetrySchedule.Failure(
-            error: NetworkError(TransferFailure(.connectionLost, "a test"), request: request), request: request)
+            error: NetworkError(FailureCause(.connectionLost, "a test"), request: request), request: request)
     }
 
     @Test func waitIsShownUntilTheNextAttempt() async throws {

@@ -16,7 +16,7 @@ struct RetryScheduleTests {
     ) -> RetrySchedule.Failure {
         let head = status.map { ResponseHead(status: $0, version: .http11, target: request.target, headers: headers) }
         let error = NetworkError(
-            TransferFailure(status == nil ? kind : .status, "a test"), request: request, response: head)
+            FailureCause(status == nil ? kind : .status, "a test"), request: request, response: head)
         return RetrySchedule.Failure(error: error, request: request, elapsed: elapsed, random: 1)
     }
 
@@ -113,7 +113,7 @@ struct RetryScheduleTests {
         var schedule = RetrySchedule(rules)
         var lacking = failure()
         lacking.error = NetworkError(
-            TransferFailure(.connectionFailed, "a test", underlying: cause), request: request)
+            FailureCause(.connectionFailed, "a test", underlying: cause), request: request)
         for delay in [1, 2, 4, 8, 16, 30, 30] {
             #expect(schedule.decide(lacking) == .waitForDescriptor(.seconds(delay)))
         }

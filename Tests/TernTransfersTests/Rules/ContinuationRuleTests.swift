@@ -98,7 +98,7 @@ struct ContinuationRuleTests {
                 isCondition || refusals >= 3 ? .askForWhole(reason) : .refuse
             #expect(rule.decision(on: head) == expected)
             let error = NetworkError(
-                TransferFailure(.status, "no"), request: try Request(.get, "https://a.example/f"), response: head)
+                FailureCause(.status, "no"), request: try Request(.get, "https://a.example/f"), response: head)
             #expect(rule.decision(after: error) == expected)
         }
     }

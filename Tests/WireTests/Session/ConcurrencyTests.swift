@@ -160,8 +160,8 @@ struct ConcurrencyTests {
         let transport = WatchedTransport(configuration)
         let client = Client(baseURL: server.url, session: Session(configuration: configuration, transport: transport))
         let task = client.task(.get, "", startsImmediately: false)
-        transport.callBeforeStart { transfer in
-            #expect(transfer.request.priority == .normal)
+        transport.callBeforeStart { attempt in
+            #expect(attempt.request.priority == .normal)
             task.priority = .veryHigh
         }
         task.resume()

@@ -8,11 +8,11 @@ final class WatchedTransport: Transport {
     private let starts: AsyncStream<Int>
     private let started: AsyncStream<Int>.Continuation
     private let count = Lock(0)
-    private let beforeStart = Lock<(@Sendable (Transfer) -> Void)?>(nil)
-    private let sent = Lock<[TransferCommand]>([])
+    private let beforeStart = Lock<(@Sendable (Attempt) -> Void)?>(nil)
+    private let sent = Lock<[AttemptCommand]>([])
 
     /// The commands so far, in their order.
-    var commands: [TransferCommand] { sent.withLock { $0 } }
+    var commands: [AttemptCommand] { sent.withLock { $0 } }
 
     init(_ configuration: Session.Configuration) {
         base = Session(configuration: configuration).tasks.transport
@@ -24,16 +24,16 @@ final class WatchedTransport: Transport {
 
     func forwardsToProxy(_ target: Target) -> Bool { base.forwardsToProxy(target) }
 
-    func refusal(of transfer: Transfer) -> TransferFailure? {
-        beforeStart.withLock { $0 }?(transfer)
-        return base.refusal(of: transfer)
+    func refusal(of attempt: Attempt) -> FailureCause? {
+        beforeStart.withLock { $0 }?(attempt)
+        return base.refusal(of: attempt)
     }
 
     /// Calls a function with each attempt that was made, before it starts.
-    func callBeforeStart(_ body: @escaping @Sendable (Transfer) -> Void) { beforeStart.withLock { $0 = body } }
+    func callBeforeStart(_ body: @escaping @Sendable (Attempt) -> Void) { beforeStart.withLock { $0 = body } }
 
-    func start(_ transfer: Transfer) {
-        base.start(transfer)
+    func start(_ attempt: Attempt) {
+        base.start(attempt)
         let count = count.withLock { count in
             count += 1
             return count
@@ -41,9 +41,9 @@ final class WatchedTransport: Transport {
         started.yield(count)
     }
 
-    func control(_ transfer: Transfer, _ command: TransferCommand) {
+    func control(_ attempt: Attempt, _ command: AttemptCommand) {
         sent.withLock { $0.append(command) }
-        base.control(transfer, command)
+        base.control(attempt, command)
     }
 
     /// Returns once this number of attempts was started in all.

@@ -9,17 +9,17 @@ import Musl
 #endif
 
 /// The failures of the engine as those of an attempt.
-extension EngineTransfer {
-    private var host: String { "\(transfer.request.target.host):\(transfer.request.target.port)" }
+extension EngineAttempt {
+    private var host: String { "\(attempt.request.target.host):\(attempt.request.target.port)" }
 
-    /// Returns the failure of an exchange; nil for a whole response. A failure of the transfer's own comes first.
-    func failure(for error: EngineError?, isDeadConnection: Bool) -> TransferFailure? {
+    /// Returns the failure of an exchange; nil for a whole response. A failure of the attempt's own comes first.
+    func failure(for error: EngineError?, isDeadConnection: Bool) -> FailureCause? {
         // Most exchanges, without a copy.
         if error == nil, failure == nil { return nil }
         if let failure { return failure }
         guard let error else { return nil }
         if isDeadConnection {
-            return TransferFailure(
+            return FailureCause(
                 .connectionLost,
                 "\(host) closed a kept-alive connection while the request was sent on it; the server may have acted",
                 isDeadPooledConnection: true)
@@ -27,28 +27,28 @@ extension EngineTransfer {
         return failure(for: error)
     }
 
-    private func failure(for error: EngineError) -> TransferFailure {
+    private func failure(for error: EngineError) -> FailureCause {
         switch error.kind {
         case .truncatedBody:
-            return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
+            return FailureCause(.truncatedBody, "the body from \(host) ended after \(receivedText)")
         case .connectionLost where head != nil:
             let reason = "the connection to \(host) was lost after \(receivedText): \(error.reason)"
-            return TransferFailure(.connectionLost, reason)
+            return FailureCause(.connectionLost, reason)
         case .connectionLost where error.code == ETIMEDOUT:
             let reason = "the connection to \(host) was lost; the server may have acted: \(error.reason)"
-            return TransferFailure(.connectionLost, reason)
+            return FailureCause(.connectionLost, reason)
         case .connectionLost:
             let reason = "\(host) closed the connection without a response; the server may have acted: \(error.reason)"
-            return TransferFailure(.connectionLost, reason)
+            return FailureCause(.connectionLost, reason)
         case .notProcessed:
             let reason = "\(host) did not process the request: \(error.reason)"
-            return TransferFailure(.connectionLost, reason, wasNotProcessed: true)
+            return FailureCause(.connectionLost, reason, wasNotProcessed: true)
         case .malformedResponse:
-            return TransferFailure(.malformedResponse, "the response from \(host) is malformed: \(error.reason)")
+            return FailureCause(.malformedResponse, "the response from \(host) is malformed: \(error.reason)")
         case .outOfDescriptors:
-            return TransferFailure(.connectionFailed, error.reason, underlying: OutOfDescriptors())
+            return FailureCause(.connectionFailed, error.reason, underlying: OutOfDescriptors())
         default:
-            return TransferFailure(Self.kind(error.kind), error.reason)
+            return FailureCause(Self.kind(error.kind), error.reason)
         }
     }
 
@@ -72,24 +72,24 @@ extension EngineTransfer {
     }
 
     /// Returns the failure of an attempt that has reached a time limit.
-    func timeout(_ phase: Timeouts.Phase) -> TransferFailure {
+    func timeout(_ phase: Timeouts.Phase) -> FailureCause {
         switch phase {
         case .connect:
-            return TransferFailure(
-                .connectTimedOut, "no connection to \(host) within \(Self.text(transfer.request.timeouts.connect))")
+            return FailureCause(
+                .connectTimedOut, "no connection to \(host) within \(Self.text(attempt.request.timeouts.connect))")
         case .queue:
-            let limit = transfer.request.timeouts.queue ?? .seconds(30)
+            let limit = attempt.request.timeouts.queue ?? .seconds(30)
             let count = exchange.flatMap { table.pool.connectionsInUse(for: $0).count } ?? 0
             let use = count == 0 ? "the session's connections are in use" : "\(count) are in use"
-            return TransferFailure(
+            return FailureCause(
                 .queueTimedOut, "no connection to \(host) was free for \(limit); \(use); nothing was sent")
         case .idle:
-            let limit = Self.text(transfer.request.timeouts.idle)
-            return TransferFailure(
+            let limit = Self.text(attempt.request.timeouts.idle)
+            return FailureCause(
                 .idleTimedOut, "no byte moved to or from \(host) for \(limit), after \(receivedText)")
         case .total:
-            let limit = Self.text(transfer.request.timeouts.total)
-            return TransferFailure(.totalTimedOut, "not done within \(limit), after \(receivedText) from \(host)")
+            let limit = Self.text(attempt.request.timeouts.total)
+            return FailureCause(.totalTimedOut, "not done within \(limit), after \(receivedText) from \(host)")
         }
     }
 

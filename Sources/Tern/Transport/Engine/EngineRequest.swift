@@ -27,16 +27,16 @@ struct DestinationCache {
         trust = EngineTrust(settings.authorities)
     }
 
-    /// Takes the transfer, because its request has many fields to copy.
-    mutating func destination(for transfer: Transfer) throws(TransferFailure) -> Destination {
-        let isUsual = transfer.request.goesUsualWay
-        if isUsual, let last, last.origin == transfer.request.target.origin { return last.destination }
-        return try findDestination(for: transfer.request, isUsual: isUsual)
+    /// Takes the attempt, because its request has many fields to copy.
+    mutating func destination(for attempt: Attempt) throws(FailureCause) -> Destination {
+        let isUsual = attempt.request.goesUsualWay
+        if isUsual, let last, last.origin == attempt.request.target.origin { return last.destination }
+        return try findDestination(for: attempt.request, isUsual: isUsual)
     }
 
     private mutating func findDestination(
         for request: WireRequest, isUsual: Bool
-    ) throws(TransferFailure) -> Destination {
+    ) throws(FailureCause) -> Destination {
         let key = Key(
             origin: request.target.origin, unixSocketPath: request.unixSocketPath.map { Array($0.utf8) },
             policy: request.trust,
@@ -63,10 +63,10 @@ struct DestinationCache {
                 isForUpgrade: false)]
     }
 
-    private mutating func makeDestination(for request: WireRequest) throws(TransferFailure) -> Destination {
+    private mutating func makeDestination(for request: WireRequest) throws(FailureCause) -> Destination {
         let target = request.target
         guard let port = UInt16(exactly: target.port) else {
-            throw TransferFailure(.invalidRequest, "the port \(target.port) is not valid")
+            throw FailureCause(.invalidRequest, "the port \(target.port) is not valid")
         }
         let root = target.rootWithoutZone
         let authority = String(root[(root.firstRange(of: "://")?.upperBound ?? root.startIndex)...])
@@ -110,23 +110,23 @@ struct RequestFieldsCache {
     private var source: Source?
     private var fields = RequestFields.Shared(RequestFields())
 
-    /// Takes the transfer, because its request has many fields to copy.
+    /// Takes the attempt, because its request has many fields to copy.
     mutating func fields(
-        of transfer: Transfer, to destination: Destination
-    ) throws(TransferFailure) -> RequestFields.Shared {
-        if let source, transfer.request.rawCookie == nil,
-            source.decompresses == transfer.request.decompresses, source.isForwarded == destination.isForwarded,
-            source.headers.isSameStorage(as: transfer.request.headers)
-                || source.headers.isWritten(like: transfer.request.headers)
+        of attempt: Attempt, to destination: Destination
+    ) throws(FailureCause) -> RequestFields.Shared {
+        if let source, attempt.request.rawCookie == nil,
+            source.decompresses == attempt.request.decompresses, source.isForwarded == destination.isForwarded,
+            source.headers.isSameStorage(as: attempt.request.headers)
+                || source.headers.isWritten(like: attempt.request.headers)
         {
             return fields
         }
-        return try newFields(of: transfer.request, to: destination)
+        return try newFields(of: attempt.request, to: destination)
     }
 
     private mutating func newFields(
         of request: WireRequest, to destination: Destination
-    ) throws(TransferFailure) -> RequestFields.Shared {
+    ) throws(FailureCause) -> RequestFields.Shared {
         let isForwarded = destination.isForwarded
         do throws(EngineError) {
             let made = RequestFields.Shared(
@@ -139,7 +139,7 @@ struct RequestFieldsCache {
             }
             return made
         } catch {
-            throw TransferFailure(EngineTransfer.kind(error.kind), error.reason)
+            throw FailureCause(EngineAttempt.kind(error.kind), error.reason)
         }
     }
 

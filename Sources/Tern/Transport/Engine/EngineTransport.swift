@@ -3,15 +3,15 @@ import TernConcurrency
 import TernEngine
 
 /// Sends the requests of a session over the engine. Connections are made with the first request, and closed when the
-/// session is gone and its last transfer has ended.
+/// session is gone and its last attempt has ended.
 final class EngineTransport: Transport {
     private let loop: EventLoop
     private let client: UInt64
-    /// The loops that carry the transfers; nil if the home loop carries all.
+    /// The loops that carry the attempts; nil if the home loop carries all.
     private let loops: SessionLoops?
     private let settings: ConnectionSettings
     /// The reason why no request of the session can be sent.
-    private let problem: TransferFailure?
+    private let problem: FailureCause?
     /// Whether each request can be sent that has no trust policy of its own, as long as there is an event loop. Known
     /// without copies.
     private let acceptsAll: Bool
@@ -49,41 +49,41 @@ final class EngineTransport: Transport {
         return .user(user, password: proxy.password ?? "")
     }
 
-    func refusal(of transfer: Transfer) -> TransferFailure? {
+    func refusal(of attempt: Attempt) -> FailureCause? {
         if !acceptsAll, let problem { return problem }
         if let problem = loop.problem() {
-            let target = transfer.request.target
+            let target = attempt.request.target
             let reason = "no connection to \(target.host):\(target.port): \(problem.reason)"
             let isLack = problem.kind == .outOfDescriptors
-            return TransferFailure(.connectionFailed, reason, underlying: isLack ? OutOfDescriptors() : nil)
+            return FailureCause(.connectionFailed, reason, underlying: isLack ? OutOfDescriptors() : nil)
         }
-        if acceptsAll, transfer.request.trust == nil { return nil }
-        return refusalOfTrust(transfer.request)
+        if acceptsAll, attempt.request.trust == nil { return nil }
+        return refusalOfTrust(attempt.request)
     }
 
-    private func refusalOfTrust(_ request: WireRequest) -> TransferFailure? {
+    private func refusalOfTrust(_ request: WireRequest) -> FailureCause? {
         let host = request.target.host
         guard let policy = request.trust ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
             return TrustPolicies.refusal(of: host)
         }
         if let problem = Session.Configuration.problem(of: policy) { return problem }
         if policy.pins != nil, !request.target.isSecure {
-            return TransferFailure(
+            return FailureCause(
                 .invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
         }
         return nil
     }
 
-    func start(_ transfer: Transfer) {
+    func start(_ attempt: Attempt) {
         let operation = LoopSession.Operation.start.number
-        if let loops { return loops.start(transfer, operation: operation) }
-        loop.post(to: client, operation: operation, object: transfer)
+        if let loops { return loops.start(attempt, operation: operation) }
+        loop.post(to: client, operation: operation, object: attempt)
     }
 
-    func control(_ transfer: Transfer, _ command: TransferCommand) {
+    func control(_ attempt: Attempt, _ command: AttemptCommand) {
         let operation = LoopSession.Operation.control(command).number
-        if let loops { return loops.control(transfer, operation: operation) }
-        loop.post(to: client, operation: operation, object: transfer)
+        if let loops { return loops.control(attempt, operation: operation) }
+        loop.post(to: client, operation: operation, object: attempt)
     }
 
     func openConnections() async -> [Session.OpenConnections] {

@@ -22,16 +22,16 @@ final class PoolOrder: Sendable {
     }
 }
 
-/// The part of a session that lives on one loop: the transfers there, and the pool of their connections. Confined to the
+/// The part of a session that lives on one loop: the attempts there, and the pool of their connections. Confined to the
 /// loop's thread.
 ///
-/// A transfer stays on the loop that `OriginPlaces` has chosen. A session with several of these shares the limits
+/// An attempt stays on the loop that `OriginPlaces` has chosen. A session with several of these shares the limits
 /// of its connections by `SharedRoom`.
 final class LoopSession: LoopClient {
-    /// A message of `EngineTransport`, with the transfer as its object.
+    /// A message of `EngineTransport`, with the attempt as its object.
     enum Operation {
         case start
-        case control(TransferCommand)
+        case control(AttemptCommand)
 
         private static let firstPriority: UInt64 = 16
 
@@ -66,7 +66,7 @@ final class LoopSession: LoopClient {
         }
     }
 
-    /// The value of `Transfer.tableIndex` for a transfer that has ended.
+    /// The value of `Attempt.tableIndex` for an attempt that has ended.
     private static let endedIndex = -1
 
     private let context: LoopContext
@@ -74,7 +74,7 @@ final class LoopSession: LoopClient {
     private let pool: ExchangePool
     private let destinations: Confined<DestinationCache>
     private let fields = Confined(RequestFieldsCache())
-    private let table: TransferTable
+    private let table: AttemptTable
     /// The loops of the session; nil if it uses one.
     private let loops: SessionLoops?
     private var isClosing = false
@@ -100,17 +100,17 @@ final class LoopSession: LoopClient {
             loop.post(to: client, operation: 0, object: PoolOrder(.share(.closeOldestIdle)))
         }
         pool = ExchangePool(poolSettings, context: context)
-        table = TransferTable(context: context, pool: pool)
+        table = AttemptTable(context: context, pool: pool)
         table.setOwner(self)
     }
 
     // MARK: Messages
 
     func receive(operation: UInt64, object: any AnyObject & Sendable) {
-        if let transfer = object as? Transfer {
+        if let attempt = object as? Attempt {
             switch Operation(number: operation) {
-            case .start: start(transfer)
-            case .control(let command): control(transfer, command)
+            case .start: start(attempt)
+            case .control(let command): control(attempt, command)
             case nil: return
             }
         } else if let order = object as? PoolOrder {
@@ -134,35 +134,35 @@ final class LoopSession: LoopClient {
         context.remove(client)
     }
 
-    private func start(_ transfer: Transfer) {
-        let running = EngineTransfer(transfer, table: table)
+    private func start(_ attempt: Attempt) {
+        let running = EngineAttempt(attempt, table: table)
         table.keep(running)
-        transfer.tableIndex.store(running.tableIndex, ordering: .relaxed)
+        attempt.tableIndex.store(running.tableIndex, ordering: .relaxed)
         do {
-            let destination = try destinations.value.destination(for: transfer)
-            let fields = try fields.value.fields(of: transfer, to: destination)
+            let destination = try destinations.value.destination(for: attempt)
+            let fields = try fields.value.fields(of: attempt, to: destination)
             running.prepare(to: consume destination, fields: consume fields)
             if running.isUpgrade {
-                running.exchange?.sharedDestination = destinations.value.sharedDestination(for: transfer.request)
+                running.exchange?.sharedDestination = destinations.value.sharedDestination(for: attempt.request)
             }
         } catch {
             return table.end(running, error)
         }
-        if transfer.request.startDelay > .zero {
-            return running.delayStart(by: transfer.request.startDelay)
+        if attempt.request.startDelay > .zero {
+            return running.delayStart(by: attempt.request.startDelay)
         }
         running.submit()
     }
 
-    private func control(_ transfer: Transfer, _ command: TransferCommand) {
-        let index = transfer.tableIndex.load(ordering: .relaxed)
+    private func control(_ attempt: Attempt, _ command: AttemptCommand) {
+        let index = attempt.tableIndex.load(ordering: .relaxed)
         if index >= 0, let running = table[index] { table.control(running, command) }
     }
 
-    /// Receives the end of a transfer, which has left the table.
-    func transferEnded(_ running: EngineTransfer) {
-        running.transfer.tableIndex.store(Self.endedIndex, ordering: .relaxed)
-        loops?.ended(running.transfer)
+    /// Receives the end of an attempt, which has left the table.
+    func attemptEnded(_ running: EngineAttempt) {
+        running.attempt.tableIndex.store(Self.endedIndex, ordering: .relaxed)
+        loops?.ended(running.attempt)
         if isClosing { endIfDone() }
     }
 }

@@ -60,7 +60,7 @@ final class SessionLoops: Sendable {
         let isTest = EventLoops.areSpreadForTests
         places = Lock(
             OriginPlaces(
-                loops: count, transfersAtHome: isTest ? 1 : OriginPlaces.transfersAtHome, spreadsHomes: isTest))
+                loops: count, attemptsAtHome: isTest ? 1 : OriginPlaces.attemptsAtHome, spreadsHomes: isTest))
         room = SharedRoom(
             loops: count, connectionsPerOrigin: settings.maximumConnectionsPerHost,
             connections: settings.maximumConnections
@@ -69,16 +69,16 @@ final class SessionLoops: Sendable {
         }
     }
 
-    /// Closes the clients, which end with their last transfers.
+    /// Closes the clients, which end with their last attempts.
     func close() { clients.close() }
 
     /// The loops on which the session has been.
     var open: [Int] { clients.open }
 
-    /// Chooses the loop of a transfer, and starts it there.
-    func start(_ transfer: Transfer, operation: UInt64) {
-        let place = place(for: transfer)
-        transfer.place.store(place.origin << Self.loopBits | place.loop, ordering: .relaxed)
+    /// Chooses the loop of an attempt, and starts it there.
+    func start(_ attempt: Attempt, operation: UInt64) {
+        let place = place(for: attempt)
+        attempt.place.store(place.origin << Self.loopBits | place.loop, ordering: .relaxed)
         _ = clients.number(on: place.loop) { loop in
             loop.open { [settings, room] context, client in
                 LoopSession(
@@ -86,11 +86,11 @@ final class SessionLoops: Sendable {
                     sharing: LoopSharing(loops: self, room: room.part(of: place.loop)))
             }
         }
-        clients.post(operation, transfer, to: place.loop)
+        clients.post(operation, attempt, to: place.loop)
     }
 
-    func control(_ transfer: Transfer, operation: UInt64) {
-        clients.post(operation, transfer, to: Self.place(of: transfer).loop)
+    func control(_ attempt: Attempt, operation: UInt64) {
+        clients.post(operation, attempt, to: Self.place(of: attempt).loop)
     }
 
     /// Sends an order to the pool on a loop. A loop that is not set up has no connections, and keeps its messages: the
@@ -102,23 +102,23 @@ final class SessionLoops: Sendable {
 
     private static let loopBits = 8
 
-    private static func place(of transfer: Transfer) -> OriginPlaces.Place {
-        let number = transfer.place.load(ordering: .relaxed)
+    private static func place(of attempt: Attempt) -> OriginPlaces.Place {
+        let number = attempt.place.load(ordering: .relaxed)
         return OriginPlaces.Place(loop: number & (1 << loopBits - 1), origin: number >> loopBits)
     }
 
-    private func place(for transfer: Transfer) -> OriginPlaces.Place {
-        let target = transfer.request.target
+    private func place(for attempt: Attempt) -> OriginPlaces.Place {
+        let target = attempt.request.target
         var binding = OriginPlaces.Binding.none
-        if transfer.request.isLive { binding = .origin }
-        if transfer.request.upgrade != nil || transfer.request.unixSocketPath != nil { binding = .session }
+        if attempt.request.isLive { binding = .origin }
+        if attempt.request.upgrade != nil || attempt.request.unixSocketPath != nil { binding = .session }
         let mayShare = target.isSecure ? settings.allowsHTTP2 : settings.usesHTTP2WithoutTLS
         return places.withLock { places in
             places.place(target.origin, mayShare: mayShare, binding: binding) { clients.loops[$0].problem() == nil }
         }
     }
 
-    func ended(_ transfer: Transfer) { places.withLock { $0.ended(Self.place(of: transfer)) } }
+    func ended(_ attempt: Attempt) { places.withLock { $0.ended(Self.place(of: attempt)) } }
 
     func learn(_ streams: Int, of origin: String) { places.withLock { $0.learn(streams, of: origin) } }
 }

@@ -54,7 +54,7 @@ extension URLSessionWebSocketTask: SystemSocketTask {
     }
 }
 
-/// Moves the messages of one socket between the system's task and the pipe and the chunks of a transfer, as frames.
+/// Moves the messages of one socket between the system's task and the pipe and the chunks of an attempt, as frames.
 /// Called on the delegate queue, to which the completion handlers of the task post.
 final class SystemSocket: URLSessionBody {
     private struct Shared {

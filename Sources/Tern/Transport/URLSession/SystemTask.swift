@@ -64,7 +64,7 @@ enum SystemEvent: Sendable {
     /// The file with the whole body, which the receiver now owns.
     case file(String)
     case measured(TaskMetrics?)
-    case failed(TransferFailure)
+    case failed(FailureCause)
     /// The end of the task. The response is there in case it was never reported.
     case completed((any Error)?, SystemResponse?)
 }

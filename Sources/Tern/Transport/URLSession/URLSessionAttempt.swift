@@ -2,10 +2,10 @@
 import TernConcurrency
 import Foundation
 
-/// Connects one attempt's system task with its transfer. Its functions are called only on the delegate queue, one at a
+/// Connects one attempt's system task with its attempt. Its functions are called only on the delegate queue, one at a
 /// time; the locks are for the compiler.
 final class URLSessionAttempt: Sendable {
-    let transfer: Transfer
+    let attempt: Attempt
     private let state: Lock<URLSessionAttemptState>
     private let task = Lock<(any SystemTask)?>(nil)
     /// Feeds or collects a body that arrives through a pipe.
@@ -17,14 +17,14 @@ final class URLSessionAttempt: Sendable {
     private static let fileReadSize = 256 << 10
 
     init(
-        _ transfer: Transfer, abilities: URLSessionAbilities, body: (any URLSessionBody)? = nil,
+        _ attempt: Attempt, abilities: URLSessionAbilities, body: (any URLSessionBody)? = nil,
         onFile: (@Sendable (String) -> Void)? = nil
     ) {
-        self.transfer = transfer
+        self.attempt = attempt
         self.body = body
         self.onFile = onFile
         state = Lock(
-            URLSessionAttemptState(transfer.request, abilities: abilities, now: MonotonicClock.nanoseconds()))
+            URLSessionAttemptState(attempt.request, abilities: abilities, now: MonotonicClock.nanoseconds()))
     }
 
     /// The identifier of the system's task; nil until the task is created.
@@ -43,7 +43,7 @@ final class URLSessionAttempt: Sendable {
         act { state, _ in state.start() }
     }
 
-    func control(_ command: TransferCommand) {
+    func control(_ command: AttemptCommand) {
         switch command {
         case .pause: act { $0.pause($1) }
         case .resume:
@@ -59,18 +59,18 @@ final class URLSessionAttempt: Sendable {
         }
     }
 
-    func fail(_ failure: TransferFailure) { act { $0.fail(failure, $1) } }
+    func fail(_ failure: FailureCause) { act { $0.fail(failure, $1) } }
     func reportPins(_ text: String) { state.withLock { $0.pinReport = text } }
     func checkLimits() { act { $0.checkLimits($1) } }
 
     // MARK: Events of the system's task
 
     func handle(_ event: SystemEvent) {
-        let request = transfer.request
+        let request = attempt.request
         switch event {
         case .response(let response):
             let received = URLSessionResponse(response, to: request)
-            transfer.expectBody(of: received.head)
+            attempt.expectBody(of: received.head)
             act { $0.receive(received, $1) }
         case .data(let data):
             act { $0.receive(data, $1) }
@@ -104,7 +104,7 @@ final class URLSessionAttempt: Sendable {
             file.withLock { $0 = handle }
             state.withLock { $0.fileIsReady() }
         } catch {
-            fail(TransferFailure(.fileSystem, "the downloaded file cannot be read: \(error)", underlying: error))
+            fail(FailureCause(.fileSystem, "the downloaded file cannot be read: \(error)", underlying: error))
         }
     }
 
@@ -113,7 +113,7 @@ final class URLSessionAttempt: Sendable {
             let data = try file.withLock { try $0?.read(upToCount: Self.fileReadSize) } ?? Data()
             state.withLock { $0.receiveFromFile(data) }
         } catch {
-            fail(TransferFailure(.fileSystem, "the downloaded file cannot be read: \(error)", underlying: error))
+            fail(FailureCause(.fileSystem, "the downloaded file cannot be read: \(error)", underlying: error))
         }
     }
 
@@ -133,7 +133,7 @@ final class URLSessionAttempt: Sendable {
                 readFile()
             case .chunk(let chunk):
                 storeProgress()
-                let (wake, isFull) = unsafe transfer.receive(chunk)
+                let (wake, isFull) = unsafe attempt.receive(chunk)
                 unsafe wake?.resume()
                 if isFull { perform(state.withLock { $0.readerIsFull(now) }) }
             }
@@ -147,13 +147,13 @@ final class URLSessionAttempt: Sendable {
             case .suspendTask: task.withLock { $0 }?.suspend()
             case .cancelTask: task.withLock { $0 }?.cancel()
             case .announce(let head):
-                let wake = unsafe transfer.receive(head)
+                let wake = unsafe attempt.receive(head)
                 unsafe wake?.resume()
             case .finish(let outcome):
                 storeProgress()
                 body?.close()
                 file.withLock { $0 = nil }
-                let wake = unsafe transfer.complete(outcome)
+                let wake = unsafe attempt.complete(outcome)
                 unsafe wake?.resume()
             }
         }
@@ -161,7 +161,7 @@ final class URLSessionAttempt: Sendable {
 
     private func storeProgress() {
         let (sent, sentTotal, received, expected) = state.withLock { $0.progress }
-        transfer.publishProgress(sent: sent, of: sentTotal, received: received, of: expected)
+        attempt.publishProgress(sent: sent, of: sentTotal, received: received, of: expected)
     }
 }
 #endif

@@ -2,15 +2,15 @@
 import Foundation
 
 /// The state of one attempt over URLSession. Each event returns the actions that follow. Pure; `URLSessionAttempt` adds
-/// the system's task, the transfer and the lock.
+/// the system's task, the attempt and the lock.
 struct URLSessionAttemptState {
-    /// An action on the system's task or on the transfer.
+    /// An action on the system's task or on the attempt.
     enum Action {
         case resumeTask
         case suspendTask
         case cancelTask
         case announce(ResponseHead)
-        case finish(TransferOutcome)
+        case finish(AttemptOutcome)
     }
 
     /// The next action on the bytes that wait.
@@ -27,7 +27,7 @@ struct URLSessionAttemptState {
 
     private let request: WireRequest
     private let abilities: URLSessionAbilities
-    private(set) var clock: TransferClock
+    private(set) var clock: AttemptClock
     private var stopwatch: URLSessionStopwatch
     private var response: URLSessionResponse?
     private var measured: TaskMetrics?
@@ -62,7 +62,7 @@ struct URLSessionAttemptState {
         // URLSession does not report the connection. Until the first sign of life, both limits must pass.
         var limits = abilities.limitsTime ? request.timeouts : Timeouts(connect: nil, idle: nil, total: nil)
         limits.connect = limits.idle.map { max($0, limits.connect ?? $0) }
-        clock = TransferClock(limits, now: now)
+        clock = AttemptClock(limits, now: now)
         clock.connecting(now)
         stopwatch = URLSessionStopwatch(startedAt: now)
     }
@@ -134,7 +134,7 @@ struct URLSessionAttemptState {
     }
 
     /// Ends the attempt now, regardless of the system's task.
-    mutating func fail(_ failure: TransferFailure, _ now: UInt64) -> [Action] {
+    mutating func fail(_ failure: FailureCause, _ now: UInt64) -> [Action] {
         guard !isEnded else { return [] }
         isEnded = true
         waiting = []
@@ -169,7 +169,7 @@ struct URLSessionAttemptState {
         waitingBytes += data.count
         guard waitingBytes > Self.waitingLimit else { return [] }
         let reason = "\(waitingBytes) bytes wait to be read, and URLSession cannot hold the server back here"
-        return fail(TransferFailure(.unsupported, reason), now)
+        return fail(FailureCause(.unsupported, reason), now)
     }
 
     mutating func recordSent(_ total: Int64, _ now: UInt64) {
@@ -231,9 +231,9 @@ struct URLSessionAttemptState {
         return .actions([.finish(outcome(failure(of: ending), now))])
     }
 
-    private var excess: TransferFailure? {
+    private var excess: FailureCause? {
         if response?.isCompressed == true, received > request.decompressionLimit {
-            return TransferFailure(
+            return FailureCause(
                 .tooLarge, "the response decompresses to more than \(request.decompressionLimit) bytes")
         }
         if case .collected(let limit) = request.delivery, received > limit {
@@ -242,7 +242,7 @@ struct URLSessionAttemptState {
         return nil
     }
 
-    private func failure(of ending: Result<Void, any Error>) -> TransferFailure? {
+    private func failure(of ending: Result<Void, any Error>) -> FailureCause? {
         if let expired {
             return context.timeout(context.wasConnected ? .idle : expired, request.timeouts)
         }
@@ -251,10 +251,10 @@ struct URLSessionAttemptState {
             return context.failure(error)
         case .success:
             guard response != nil else {
-                return TransferFailure(.malformedResponse, "what \(request.target.host) sent is not HTTP")
+                return FailureCause(.malformedResponse, "what \(request.target.host) sent is not HTTP")
             }
             guard !isInFile, let expected, received < expected else { return nil }
-            return TransferFailure(
+            return FailureCause(
                 .truncatedBody, "the body from \(request.target.host) ended after \(received) of \(expected) bytes")
         }
     }
@@ -272,13 +272,13 @@ struct URLSessionAttemptState {
         return context
     }
 
-    private func outcome(_ failure: TransferFailure?, _ now: UInt64) -> TransferOutcome {
+    private func outcome(_ failure: FailureCause?, _ now: UInt64) -> AttemptOutcome {
         var metrics = measured ?? stopwatch.metrics(now: now, sent: sent, received: received)
         let head = response?.head.over(metrics.httpVersion)
         metrics.httpVersion = metrics.httpVersion ?? head?.version
         metrics.pinReport = pinReport
         if metrics.decodedBodyBytes == 0 { metrics.decodedBodyBytes = received }
-        return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics)
+        return AttemptOutcome(head: head, body: body, failure: failure, metrics: metrics)
     }
 }
 #endif

@@ -21,11 +21,11 @@ enum URLSessionUpload {
     case stream
     /// No body: the messages of a socket follow its handshake.
     case socket
-    case failed(TransferFailure)
+    case failed(FailureCause)
 }
 
 /// Collects the whole body. FoundationNetworking has no stream that other code fills, and reads every stream on the
-/// queue that serves all transfers.
+/// queue that serves all attempts.
 final class GatheredUpload: URLSessionBody {
     private struct Shared {
         var bytes = Data()
@@ -91,7 +91,7 @@ final class GatheredUpload: URLSessionBody {
 
     func takeStream() -> InputStream? { nil }
 
-    private static let tooLarge = TransferFailure(
+    private static let tooLarge = FailureCause(
         .unsupported, "URLSession on this platform cannot stream a body: it is collected, up to \(limit) bytes")
 }
 #if canImport(Darwin)

@@ -20,87 +20,87 @@ struct URLSessionFailure {
     private var host: String { "\(target.host):\(target.port)" }
     private var receivedText: String { expected.map { "\(received) of \($0) bytes" } ?? "\(received) bytes" }
 
-    func failure(_ error: any Error) -> TransferFailure {
+    func failure(_ error: any Error) -> FailureCause {
         let details = error as NSError
         guard let code = (error as? URLError)?.code else {
-            return TransferFailure(.connectionFailed, "\(host): \(details.domain) \(details.code)", underlying: error)
+            return FailureCause(.connectionFailed, "\(host): \(details.domain) \(details.code)", underlying: error)
         }
         let failure = failure(code, Self.posixCode(details))
         // Tern cancelled the task, so the system's error adds nothing.
         return failure.kind == .cancelled ? failure : failure.caused(by: error)
     }
 
-    func failure(_ code: URLError.Code, _ posixCode: Int32?) -> TransferFailure {
+    func failure(_ code: URLError.Code, _ posixCode: Int32?) -> FailureCause {
         switch code {
         case .cancelled, .userCancelledAuthentication:
             return .cancelled
         case .cannotFindHost, .dnsLookupFailed:
-            return TransferFailure(.dns, "the name '\(target.host)' could not be resolved")
+            return FailureCause(.dns, "the name '\(target.host)' could not be resolved")
         case .cannotConnectToHost:
             guard posixCode ?? Self.refusal == Self.refusal else {
-                return TransferFailure(.connectionFailed, "no connection to \(host) (error \(posixCode ?? 0))")
+                return FailureCause(.connectionFailed, "no connection to \(host) (error \(posixCode ?? 0))")
             }
-            return TransferFailure(.connectionRefused, "\(host) refused the connection")
+            return FailureCause(.connectionRefused, "\(host) refused the connection")
         case .notConnectedToInternet, .internationalRoamingOff, .callIsActive, .dataNotAllowed:
-            return TransferFailure(.connectionFailed, "no connection to \(host): there is no network")
+            return FailureCause(.connectionFailed, "no connection to \(host): there is no network")
         case .serverCertificateUntrusted, .serverCertificateHasBadDate, .serverCertificateHasUnknownRoot,
             .serverCertificateNotYetValid:
-            return TransferFailure(.untrustedServer, "the certificate of \(host) is not trusted: \(Self.reason(code))")
+            return FailureCause(.untrustedServer, "the certificate of \(host) is not trusted: \(Self.reason(code))")
         case .secureConnectionFailed, .clientCertificateRejected, .clientCertificateRequired,
             .appTransportSecurityRequiresSecureConnection:
-            return TransferFailure(.tls, "TLS with \(host) failed: \(Self.reason(code))")
+            return FailureCause(.tls, "TLS with \(host) failed: \(Self.reason(code))")
         case .timedOut:
             return timeout(wasConnected ? .idle : .connect, Timeouts())
         case .unsupportedURL where isForUpgrade:
-            return TransferFailure(.unsupported, "the system's URLSession cannot open WebSockets")
+            return FailureCause(.unsupported, "the system's URLSession cannot open WebSockets")
         case .badURL, .unsupportedURL:
-            return TransferFailure(.invalidRequest, "URLSession cannot read the URL")
+            return FailureCause(.invalidRequest, "URLSession cannot read the URL")
         case .requestBodyStreamExhausted:
-            return TransferFailure(.connectionLost, "the body would have to be sent to \(host) again, and cannot be")
+            return FailureCause(.connectionLost, "the body would have to be sent to \(host) again, and cannot be")
         case .dataLengthExceedsMaximum:
-            return TransferFailure(.tooLarge, "the response from \(host) is larger than URLSession takes")
+            return FailureCause(.tooLarge, "the response from \(host) is larger than URLSession takes")
         case .cannotDecodeContentData, .cannotDecodeRawData, .cannotParseResponse:
-            return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP, or not decodable")
+            return FailureCause(.malformedResponse, "what \(host) sent is not HTTP, or not decodable")
         case .networkConnectionLost, .badServerResponse, .zeroByteResource, .unknown:
             return lost(code)
         default:
             // Unknown error: the server may have acted on the request.
             let reason = "\(host): URLSession error \(code.rawValue); the server may have acted"
-            return TransferFailure(.connectionLost, reason)
+            return FailureCause(.connectionLost, reason)
         }
     }
 
-    private func lost(_ code: URLError.Code) -> TransferFailure {
+    private func lost(_ code: URLError.Code) -> FailureCause {
         if hasHead {
             if let expected, received < expected {
-                return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
+                return FailureCause(.truncatedBody, "the body from \(host) ended after \(receivedText)")
             }
-            return TransferFailure(.connectionLost, "the connection to \(host) was lost after \(receivedText)")
+            return FailureCause(.connectionLost, "the connection to \(host) was lost after \(receivedText)")
         }
         #if !canImport(FoundationNetworking)
         // FoundationNetworking reports this for a connection that was closed without a response.
         if code == .badServerResponse {
-            return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP")
+            return FailureCause(.malformedResponse, "what \(host) sent is not HTTP")
         }
         #endif
-        return TransferFailure(
+        return FailureCause(
             .connectionLost, "\(host) closed the connection without a response; the server may have acted",
             isDeadPooledConnection: isReusedConnection)
     }
 
     /// Returns the failure of a time limit that ran out.
-    func timeout(_ phase: Timeouts.Phase, _ limits: Timeouts) -> TransferFailure {
+    func timeout(_ phase: Timeouts.Phase, _ limits: Timeouts) -> FailureCause {
         switch phase {
         case .queue, .connect:
             let limit = Self.text(limits.connect)
-            return TransferFailure(.connectTimedOut, "no connection to \(host) within \(limit)")
+            return FailureCause(.connectTimedOut, "no connection to \(host) within \(limit)")
         case .idle:
             let limit = Self.text(limits.idle)
-            return TransferFailure(
+            return FailureCause(
                 .idleTimedOut, "no byte moved to or from \(host) for \(limit), after \(receivedText)")
         case .total:
             let limit = Self.text(limits.total)
-            return TransferFailure(
+            return FailureCause(
                 .totalTimedOut, "not done within \(limit), after \(receivedText) from \(host)")
         }
     }

@@ -43,7 +43,7 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
             handle(.file(path), downloadTask)
         } catch {
             let reason = "the system's file cannot be taken over: \(error)"
-            handle(.failed(TransferFailure(.fileSystem, reason, underlying: error)), downloadTask)
+            handle(.failed(FailureCause(.fileSystem, reason, underlying: error)), downloadTask)
         }
     }
 
@@ -97,7 +97,7 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
     ) {
         // nil for a background task that is not restored yet. The policy applies to it as well.
         let attempt = attempt(task)
-        let host = attempt?.transfer.request.target.host ?? host
+        let host = attempt?.attempt.request.target.host ?? host
         guard let trust, let policy = settings.trust.policy(for: host) else {
             return completionHandler(.cancelAuthenticationChallenge, nil)
         }

@@ -61,17 +61,17 @@ final class URLSessionHub: NSObject, Sendable {
 
     // MARK: Attempts
 
-    func start(_ transfer: Transfer) {
+    func start(_ attempt: Attempt) {
         var body: (any URLSessionBody)?
-        if case .pipe(let pipe, let length) = transfer.request.source {
-            body = transfer.request.upgrade == nil ? makeBody(pipe, length) : makeSocket(pipe, transfer)
+        if case .pipe(let pipe, let length) = attempt.request.source {
+            body = attempt.request.upgrade == nil ? makeBody(pipe, length) : makeSocket(pipe, attempt)
         }
-        let attempt = URLSessionAttempt(transfer, abilities: abilities, body: body)
-        shared.withLock { $0.byTransfer[transfer.id] = attempt }
+        let attempt = URLSessionAttempt(attempt, abilities: abilities, body: body)
+        shared.withLock { $0.byTransfer[attempt.id] = attempt }
         watch(attempt)
         if let body {
             body.begin { [self] upload in post { hub in hub.send(upload, attempt) } }
-        } else if case .bytes(let data) = transfer.request.source {
+        } else if case .bytes(let data) = attempt.request.source {
             send(.whole(data), attempt)
         } else {
             send(.none, attempt)
@@ -85,9 +85,9 @@ final class URLSessionHub: NSObject, Sendable {
         return GatheredUpload(pipe, length: length)
     }
 
-    private func makeSocket(_ pipe: UploadPipe, _ transfer: Transfer) -> SystemSocket {
-        let id = transfer.id
-        return SystemSocket(pipe, key: transfer.request.headers["Sec-WebSocket-Key"] ?? "") { [queue] work in
+    private func makeSocket(_ pipe: UploadPipe, _ attempt: Attempt) -> SystemSocket {
+        let id = attempt.id
+        return SystemSocket(pipe, key: attempt.request.headers["Sec-WebSocket-Key"] ?? "") { [queue] work in
             queue.addOperation(work)
         } takesBytes: { [weak self] in
             self?.shared.withLock { $0.byTransfer[id] }?.takesBytes ?? false
@@ -107,8 +107,8 @@ final class URLSessionHub: NSObject, Sendable {
             attempt.fail(failure)
             return settle(attempt)
         }
-        guard !attempt.isEnded, let request = URLSessionRequest.make(attempt.transfer.request) else {
-            attempt.fail(TransferFailure(.invalidRequest, "URLSession cannot read the URL"))
+        guard !attempt.isEnded, let request = URLSessionRequest.make(attempt.attempt.request) else {
+            attempt.fail(FailureCause(.invalidRequest, "URLSession cannot read the URL"))
             return settle(attempt)
         }
         let task: URLSessionTask
@@ -116,13 +116,13 @@ final class URLSessionHub: NSObject, Sendable {
             task = try makeTask(request, upload)
         } catch {
             let reason = "the body cannot be put into a file: \(error)"
-            attempt.fail(TransferFailure(.requestBody, reason, underlying: error))
+            attempt.fail(FailureCause(.requestBody, reason, underlying: error))
             return settle(attempt)
         }
-        task.priority = URLSessionRequest.priority(attempt.transfer.request.priority)
+        task.priority = URLSessionRequest.priority(attempt.attempt.request.priority)
         shared.withLock { $0.byTask[task.taskIdentifier] = attempt }
         if let socket = attempt.socket, let task = task as? URLSessionWebSocketTask {
-            task.maximumMessageSize = attempt.transfer.request.upgrade?.messageLimit ?? .max
+            task.maximumMessageSize = attempt.attempt.request.upgrade?.messageLimit ?? .max
             socket.attach(task)
         }
         attempt.start(task)
@@ -176,7 +176,7 @@ final class URLSessionHub: NSObject, Sendable {
         guard attempt.isEnded else { return watch(attempt) }
         let session = shared.withLock { shared -> URLSession? in
             if let task = attempt.taskIdentifier, shared.byTask[task] != nil { return nil }
-            shared.byTransfer[attempt.transfer.id] = nil
+            shared.byTransfer[attempt.attempt.id] = nil
             return shared.takeSessionToInvalidate()
         }
         session?.finishTasksAndInvalidate()
@@ -191,8 +191,8 @@ final class URLSessionHub: NSObject, Sendable {
         session?.finishTasksAndInvalidate()
     }
 
-    func control(_ transfer: UInt64, _ command: TransferCommand) {
-        guard let attempt = shared.withLock({ $0.byTransfer[transfer] }) else { return }
+    func control(_ attempt: UInt64, _ command: AttemptCommand) {
+        guard let attempt = shared.withLock({ $0.byTransfer[attempt] }) else { return }
         attempt.control(command)
         settle(attempt)
     }
@@ -220,10 +220,10 @@ final class URLSessionHub: NSObject, Sendable {
     var parkedTasks: [any SystemTask] { shared.withLock { $0.parked.values.map(\.task) } }
 
     /// Restores a task: its stored and further events go to an attempt of its own.
-    func adopt(_ task: any SystemTask, for transfer: Transfer, onFile: @escaping @Sendable (String) -> Void) {
-        let attempt = URLSessionAttempt(transfer, abilities: abilities, onFile: onFile)
+    func adopt(_ task: any SystemTask, for attempt: Attempt, onFile: @escaping @Sendable (String) -> Void) {
+        let attempt = URLSessionAttempt(attempt, abilities: abilities, onFile: onFile)
         let parked = shared.withLock { shared in
-            shared.byTransfer[transfer.id] = attempt
+            shared.byTransfer[attempt.id] = attempt
             shared.byTask[task.taskIdentifier] = attempt
             return shared.parked.removeValue(forKey: task.taskIdentifier)?.events ?? []
         }

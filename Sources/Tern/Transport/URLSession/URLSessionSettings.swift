@@ -15,13 +15,13 @@ struct URLSessionSettings: Sendable {
     let anchors: [Data]?
     let trust: TrustPolicies
     /// The reason why no request of this session can be sent; nil if requests can be sent.
-    let refusal: TransferFailure?
+    let refusal: FailureCause?
 
     init(_ configuration: Session.Configuration) {
         maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
         trust = configuration.trust
         proxies = URLSessionProxies(configuration.proxies)
-        do throws(TransferFailure) {
+        do throws(FailureCause) {
             try Self.checkNetwork(configuration)
             anchors = try Self.anchors(configuration.authorities)
             refusal = nil
@@ -45,13 +45,13 @@ struct URLSessionSettings: Sendable {
         if let dictionary = proxies.dictionary { configuration.connectionProxyDictionary = dictionary }
     }
 
-    func refusal(of request: WireRequest) -> TransferFailure? {
+    func refusal(of request: WireRequest) -> FailureCause? {
         if let refusal { return refusal }
         if let upgrade = request.upgrade?.name, upgrade != "websocket" {
-            return TransferFailure(.unsupported, "URLSession cannot switch a connection to the protocol \(upgrade)")
+            return FailureCause(.unsupported, "URLSession cannot switch a connection to the protocol \(upgrade)")
         }
         if request.trust != nil {
-            return TransferFailure(
+            return FailureCause(
                 .unsupported, "URLSession shares its connections: a request cannot have a trust policy of its own")
         }
         let host = request.target.host
@@ -59,64 +59,64 @@ struct URLSessionSettings: Sendable {
             return TrustPolicies.refusal(of: host)
         }
         if policy.pins != nil, !request.target.isSecure {
-            return TransferFailure(
+            return FailureCause(
                 .invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
         }
         if request.unixSocketPath != nil {
-            return TransferFailure(.unsupported, "URLSession cannot connect to a Unix socket")
+            return FailureCause(.unsupported, "URLSession cannot connect to a Unix socket")
         }
         if request.source.hasTrailers {
-            return TransferFailure(.unsupported, "URLSession cannot send the trailers of a request")
+            return FailureCause(.unsupported, "URLSession cannot send the trailers of a request")
         }
         if request.target.url == nil {
-            return TransferFailure(.invalidRequest, "URLSession cannot read the URL")
+            return FailureCause(.invalidRequest, "URLSession cannot read the URL")
         }
         return nil
     }
 
-    private static func checkNetwork(_ configuration: Session.Configuration) throws(TransferFailure) {
+    private static func checkNetwork(_ configuration: Session.Configuration) throws(FailureCause) {
         if let problem = configuration.problem { throw problem }
         if !configuration.hostAddresses.isEmpty {
-            throw TransferFailure(.unsupported, "URLSession resolves names by itself: hostAddresses has no effect")
+            throw FailureCause(.unsupported, "URLSession resolves names by itself: hostAddresses has no effect")
         }
         if configuration.givenExceptions.contains(where: { ProxyExceptions.Entry($0)?.port != nil }) {
-            throw TransferFailure(.unsupported, "URLSession excepts hosts from its proxies with all of their ports")
+            throw FailureCause(.unsupported, "URLSession excepts hosts from its proxies with all of their ports")
         }
         if configuration.localEndpoint != .any {
-            throw TransferFailure(.unsupported, "URLSession chooses the local endpoint by itself")
+            throw FailureCause(.unsupported, "URLSession chooses the local endpoint by itself")
         }
         if configuration.givenProxies.contains(where: \.hasCredentials) {
-            throw TransferFailure(.unsupported, "URLSession takes a proxy's credentials from the system alone")
+            throw FailureCause(.unsupported, "URLSession takes a proxy's credentials from the system alone")
         }
         #if canImport(FoundationNetworking)
         switch configuration.proxies {
         case .environment, .none: break
-        case .only, .schemes: throw TransferFailure(.unsupported, "FoundationNetworking uses no given proxies")
+        case .only, .schemes: throw FailureCause(.unsupported, "FoundationNetworking uses no given proxies")
         }
         #endif
     }
 
     /// Returns the reason why nothing can be sent under a trust policy; nil if requests can be sent.
-    static func problem(of policy: TrustPolicy) -> TransferFailure? {
+    static func problem(of policy: TrustPolicy) -> FailureCause? {
         if policy == TrustPolicy() { return nil }
         #if canImport(FoundationNetworking)
-        return TransferFailure(.unsupported, "FoundationNetworking checks certificates by the system's rules alone")
+        return FailureCause(.unsupported, "FoundationNetworking checks certificates by the system's rules alone")
         #else
         if policy.revocation != .unchecked {
-            return TransferFailure(
+            return FailureCause(
                 .unsupported, "URLSession asks about revoked certificates by the system's rules alone")
         }
         if case .pem? = policy.identity?.content {
-            return TransferFailure(.unsupported, "the system takes a client's identity as PKCS#12 alone")
+            return FailureCause(.unsupported, "the system takes a client's identity as PKCS#12 alone")
         }
         if policy.minimumVersion != .tls12 {
-            return TransferFailure(.unsupported, "URLSession has one minimum version of TLS for a whole session")
+            return FailureCause(.unsupported, "URLSession has one minimum version of TLS for a whole session")
         }
         return nil
         #endif
     }
 
-    private static func anchors(_ authorities: Session.Configuration.Authorities) throws(TransferFailure) -> [Data]? {
+    private static func anchors(_ authorities: Session.Configuration.Authorities) throws(FailureCause) -> [Data]? {
         let pem: Data
         switch authorities {
         case .system:
@@ -127,16 +127,16 @@ struct URLSessionSettings: Sendable {
             do {
                 pem = try Data(contentsOf: URL(filePath: path))
             } catch {
-                throw TransferFailure(.fileSystem, "the authorities' file cannot be read", underlying: error)
+                throw FailureCause(.fileSystem, "the authorities' file cannot be read", underlying: error)
             }
         }
         #if canImport(FoundationNetworking)
-        throw TransferFailure(.unsupported, "FoundationNetworking trusts the system's authorities alone")
+        throw FailureCause(.unsupported, "FoundationNetworking trusts the system's authorities alone")
         #else
         // OpenSSL passes over damaged ones in the same way.
         let certificates = PEMBlocks.decode(pem, label: "CERTIFICATE").compactMap(\.self)
         if certificates.isEmpty {
-            throw TransferFailure(.tls, "there is no certificate in PEM form among the authorities")
+            throw FailureCause(.tls, "there is no certificate in PEM form among the authorities")
         }
         return certificates
         #endif
@@ -199,13 +199,13 @@ struct URLSessionTrust {
 
     /// Returns the reason why the server is not trusted; nil if it is trusted. Can load a missing certificate from the
     /// network, so do not call it with a lock held. Calls `report` with the text of a violation that is only reported.
-    func refusal(of trust: SecTrust, host: String, report: (String) -> Void) -> TransferFailure? {
+    func refusal(of trust: SecTrust, host: String, report: (String) -> Void) -> FailureCause? {
         SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, policy.checksHostName ? host as CFString : nil))
         setAnchors(trust)
         var error: CFError?
         if policy.anchors != .none, !(unsafe SecTrustEvaluateWithError(trust, &error)) {
             let reason = error.map { CFErrorCopyDescription($0) as String } ?? "no reason is known"
-            return TransferFailure(
+            return FailureCause(
                 .untrustedServer, "the certificate of \(host) is not trusted: \(reason)", underlying: error)
         }
         // After the evaluation, this is the verified chain, and not everything that was sent.
@@ -220,7 +220,7 @@ struct URLSessionTrust {
             report(text)
             return nil
         case .refused(let reason):
-            return TransferFailure(.pinMismatch, reason)
+            return FailureCause(.pinMismatch, reason)
         }
     }
 

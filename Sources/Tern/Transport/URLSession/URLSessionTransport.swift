@@ -44,14 +44,14 @@ final class URLSessionTransport: Transport {
 
     var executor: any MessageExecutor { QueueExecutor.shared }
 
-    func refusal(of transfer: Transfer) -> TransferFailure? { hub.settings.refusal(of: transfer.request) }
+    func refusal(of attempt: Attempt) -> FailureCause? { hub.settings.refusal(of: attempt.request) }
 
-    func start(_ transfer: Transfer) {
-        hub.post { $0.start(transfer) }
+    func start(_ attempt: Attempt) {
+        hub.post { $0.start(attempt) }
     }
 
-    func control(_ transfer: Transfer, _ command: TransferCommand) {
-        let id = transfer.id
+    func control(_ attempt: Attempt, _ command: AttemptCommand) {
+        let id = attempt.id
         hub.post { $0.control(id, command) }
     }
 }
@@ -61,7 +61,7 @@ final class URLSessionTransport: Transport {
 /// Bodies of responses go through files of the system and are delivered when they are complete. Bodies of requests are
 /// written to files before they are sent. The system follows redirects without asking, and has its own time limits.
 final class BackgroundTransport: Transport {
-    /// A restored task that waits for its transfer.
+    /// A restored task that waits for its attempt.
     struct Adoption: Sendable {
         let task: any SystemTask
         let onFile: @Sendable (String) -> Void
@@ -78,36 +78,36 @@ final class BackgroundTransport: Transport {
 
     var executor: any MessageExecutor { QueueExecutor.shared }
 
-    func refusal(of transfer: Transfer) -> TransferFailure? {
-        guard transfer.request.upgrade == nil else {
-            return TransferFailure(.unsupported, "the system continues no WebSocket without the process")
+    func refusal(of attempt: Attempt) -> FailureCause? {
+        guard attempt.request.upgrade == nil else {
+            return FailureCause(.unsupported, "the system continues no WebSocket without the process")
         }
-        return hub.settings.refusal(of: transfer.request)
+        return hub.settings.refusal(of: attempt.request)
     }
 
-    /// Connects a transfer that is not started yet with a restored task.
-    func bind(_ transfer: Transfer, to adoption: Adoption) {
-        adoptions.withLock { $0[transfer.id] = adoption }
+    /// Connects an attempt that is not started yet with a restored task.
+    func bind(_ attempt: Attempt, to adoption: Adoption) {
+        adoptions.withLock { $0[attempt.id] = adoption }
     }
 
-    /// Removes the connection of a transfer that is not started after all.
-    func unbind(_ transfer: Transfer) {
-        adoptions.withLock { $0[transfer.id] = nil }
+    /// Removes the connection of an attempt that is not started after all.
+    func unbind(_ attempt: Attempt) {
+        adoptions.withLock { $0[attempt.id] = nil }
     }
 
-    func start(_ transfer: Transfer) {
-        let adoption = adoptions.withLock { $0.removeValue(forKey: transfer.id) }
+    func start(_ attempt: Attempt) {
+        let adoption = adoptions.withLock { $0.removeValue(forKey: attempt.id) }
         hub.post { hub in
             if let adoption {
-                hub.adopt(adoption.task, for: transfer, onFile: adoption.onFile)
+                hub.adopt(adoption.task, for: attempt, onFile: adoption.onFile)
             } else {
-                hub.start(transfer)
+                hub.start(attempt)
             }
         }
     }
 
-    func control(_ transfer: Transfer, _ command: TransferCommand) {
-        let id = transfer.id
+    func control(_ attempt: Attempt, _ command: AttemptCommand) {
+        let id = attempt.id
         hub.post { $0.control(id, command) }
     }
 }

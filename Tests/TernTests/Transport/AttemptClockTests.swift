@@ -2,14 +2,14 @@ import Testing
 
 @testable import Tern
 
-@Suite("TransferClock")
-struct TransferClockTests {
+@Suite("AttemptClock")
+struct AttemptClockTests {
     private func at(_ seconds: Double) -> UInt64 { UInt64(seconds * 1e9) }
 
     private func clock(
         connect: Duration? = nil, idle: Duration? = nil, total: Duration? = nil, now: Double = 0
-    ) -> TransferClock {
-        TransferClock(Timeouts(connect: connect, idle: idle, total: total), now: at(now))
+    ) -> AttemptClock {
+        AttemptClock(Timeouts(connect: connect, idle: idle, total: total), now: at(now))
     }
 
     @Test func clockWithoutLimitsNeverExpires() {
@@ -130,7 +130,7 @@ struct TransferClockTests {
     }
 
     @Test func limitsBeyondTheClockNeverExpire() {
-        let clock = TransferClock(
+        let clock = AttemptClock(
             Timeouts(connect: nil, idle: nil, total: .seconds(Int64.max)), now: 7)
         #expect(clock.nextDeadline == .max)
         #expect(clock.expired(.max - 1) == nil)
@@ -143,7 +143,7 @@ struct TransferClockTests {
     }
 
     @Test func theQueueLimitRunsWhileNoConnectionIsMade() {
-        var clock = TransferClock(Timeouts(connect: .seconds(5), idle: .seconds(7), queue: .seconds(3)), now: 0)
+        var clock = AttemptClock(Timeouts(connect: .seconds(5), idle: .seconds(7), queue: .seconds(3)), now: 0)
         #expect(!clock.isQueueLimitImplied)
         clock.queued(1_000_000_000)
         #expect(clock.nextDeadline == 4_000_000_000 && clock.expired(4_000_000_000) == .queue)
@@ -161,7 +161,7 @@ struct TransferClockTests {
     }
 
     @Test func withoutAQueueLimitThereIsALookAfter30Seconds() {
-        var clock = TransferClock(Timeouts(), now: 0)
+        var clock = AttemptClock(Timeouts(), now: 0)
         clock.queued(1_000_000_000)
         #expect(clock.isQueueLimitImplied && clock.nextDeadline == 31_000_000_000)
     }

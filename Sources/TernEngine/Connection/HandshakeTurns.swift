@@ -1,9 +1,9 @@
 #if os(Linux)
 import TernConcurrency
 
-/// The owner of a gate.
-protocol HandshakeGateOwner: AnyObject {
-    /// Called when the handshake of an exchange may run, also before `HandshakeGate.enter(_:)` returns.
+/// The owner of `HandshakeTurns`.
+protocol HandshakeTurnsOwner: AnyObject {
+    /// Called when the handshake of an exchange may run, also before `HandshakeTurns.enter(_:)` returns.
     func handshakeMayStart(_ exchange: HTTPExchange)
 }
 
@@ -14,7 +14,7 @@ protocol HandshakeGateOwner: AnyObject {
 /// address of another server and let its handshakes hang.
 ///
 /// The time limits of an exchange run while it waits, as in the queue for a connection.
-final class HandshakeGate {
+final class HandshakeTurns {
     /// The addresses of a name, from a thread of the resolver.
     private struct Answer: Sendable {
         let exchange: UInt64
@@ -24,7 +24,7 @@ final class HandshakeGate {
     private let context: LoopContext
     /// The length of a turn in nanoseconds.
     private let turnLength: UInt64
-    private weak var owner: (any HandshakeGateOwner)?
+    private weak var owner: (any HandshakeTurnsOwner)?
     private var queue = HandshakeQueue()
     /// The exchanges that wait for their turn or for the addresses of their server.
     private var waiting: [UInt64: HTTPExchange] = [:]
@@ -35,7 +35,7 @@ final class HandshakeGate {
     private var turns = FIFO<(exchange: UInt64, end: UInt64)>()
     private let turnTimer = LoopTimer()
 
-    init(context: LoopContext, turnLength: UInt64, owner: any HandshakeGateOwner) {
+    init(context: LoopContext, turnLength: UInt64, owner: any HandshakeTurnsOwner) {
         self.context = context
         self.turnLength = turnLength
         self.owner = owner
@@ -115,7 +115,7 @@ final class HandshakeGate {
     }
 }
 
-extension HandshakeGate: TimerHandler {
+extension HandshakeTurns: TimerHandler {
     func timerFired(_ timer: LoopTimer) {
         while let first = turns.first, first.end <= context.now {
             _ = turns.popFirst()
@@ -126,7 +126,7 @@ extension HandshakeGate: TimerHandler {
     }
 }
 
-extension HandshakeGate: AnswerHandler {
+extension HandshakeTurns: AnswerHandler {
     func receive(answer: any Sendable) {
         guard let answer = answer as? Answer, lookUps.removeValue(forKey: answer.exchange) != nil else { return }
         line(up: answer.exchange, at: answer.addresses)

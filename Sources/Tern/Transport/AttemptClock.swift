@@ -2,7 +2,7 @@ import TernConcurrency
 
 /// The time limits of an attempt, in nanoseconds. Pure: the transport reports the events of the attempt and the
 /// time.
-struct TransferClock {
+struct AttemptClock {
     /// The time after which an attempt without a `queue` limit looks whether streams that last long hold all
     /// connections.
     private static let impliedQueueLimit: UInt64 = 30_000_000_000
@@ -20,7 +20,7 @@ struct TransferClock {
     private var connectStartedAt: UInt64?
     private var lastActivity: UInt64?
     private var pausedAt: UInt64?
-    /// The reader of the response, or the producer of the body, holds the transfer up: not the server's fault.
+    /// The reader of the response, or the producer of the body, holds the attempt up: not the server's fault.
     private var isHeldUp = false
 
     init(_ timeouts: Timeouts, now: UInt64) {

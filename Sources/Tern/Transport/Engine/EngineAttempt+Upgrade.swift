@@ -5,7 +5,7 @@ import TernEngine
 
 /// The time after the switch to another protocol: the bytes of the server are the chunks of the response, and those of
 /// the request's pipe are sent as they are.
-extension EngineTransfer: UpgradedConnectionHandler {
+extension EngineAttempt: UpgradedConnectionHandler {
     func didUpgrade(_ connection: UpgradedConnection) {
         connection.handler = self
         upgraded = connection
@@ -19,14 +19,14 @@ extension EngineTransfer: UpgradedConnectionHandler {
         isStreamSwitched = true
         isStreamed = true
         clock.upgraded()
-        unsafe table.context.wake(transfer.receive(head, isCompressed: false))
+        unsafe table.context.wake(attempt.receive(head, isCompressed: false))
         markChanged()
         applyPause()
     }
 
     /// Sends the bytes of the pipe, until it is empty or the socket takes no more.
     func sendPipe() {
-        guard let upgraded, !isPaused, case .pipe(let pipe, _) = transfer.request.source else { return }
+        guard let upgraded, !isPaused, case .pipe(let pipe, _) = attempt.request.source else { return }
         let buffer = unsafe table.context.sendBuffer
         while upgraded.isTakingBytes {
             let (piece, waiting) = unsafe pipe.takeLarge()
@@ -76,7 +76,7 @@ extension EngineTransfer: UpgradedConnectionHandler {
     /// answer to the last ones of the server, such as a Close frame (RFC 6455 §5.5.1).
     func didEndReceiving() {
         if body.waitingCount > 0 { deliverChunk() }
-        unsafe table.context.wake(transfer.endBody())
+        unsafe table.context.wake(attempt.endBody())
     }
 
     func didClose(_ error: EngineError?) {

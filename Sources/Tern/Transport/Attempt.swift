@@ -1,5 +1,5 @@
 package import Synchronization
-package import TernConcurrency
+import TernConcurrency
 
 #if canImport(FoundationEssentials)
 package import FoundationEssentials
@@ -9,12 +9,12 @@ package import Foundation
 
 /// One attempt on the wire. The transport writes the response into it, and the session reads it. It has one reader at a
 /// time.
-package final class Transfer: Sendable {
+package final class Attempt: Sendable {
     package typealias Wake = UnsafeContinuation<Void, Never>
 
     @safe private struct Shared {
-        var state = TransferState()
-        var interest = TransferState.Interest.outcome
+        var state = AttemptState()
+        var interest = AttemptState.Interest.outcome
         var reader: Wake?
 
         mutating func readerIfSatisfied() -> Wake? {
@@ -44,7 +44,7 @@ package final class Transfer: Sendable {
         onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
-        shared = unsafe Lock(Shared(state: TransferState(bufferLimit: request.bufferLimit)))
+        shared = unsafe Lock(Shared(state: AttemptState(bufferLimit: request.bufferLimit)))
         self.request = consume request
         self.meter = meter
         self.onHead = onHead
@@ -91,7 +91,7 @@ package final class Transfer: Sendable {
         if updateProgress(sent: sent, of: sentTotal, received: received, of: receivedTotal) { meter.publish() }
     }
 
-    /// Receives bytes of the body. If `isFull`, the transport delivers no more until `TransferCommand.demand`.
+    /// Receives bytes of the body. If `isFull`, the transport delivers no more until `AttemptCommand.demand`.
     package func receive(_ chunk: Data) -> (wake: Wake?, isFull: Bool) {
         unsafe shared.withLock { shared in
             let isFull = shared.state.receive(chunk)
@@ -103,7 +103,7 @@ package final class Transfer: Sendable {
     package var pipe: BodyPipe? { shared.withLock { $0.state.pipe } }
 
     /// Lends the socket of the body, of which this number of bytes is missing, to the reader until
-    /// `TransferCommand.demand`. `takeMoved()` then returns what the reader has moved.
+    /// `AttemptCommand.demand`. `takeMoved()` then returns what the reader has moved.
     package func lendSocket(missing: Int64) -> Wake? {
         unsafe shared.withLock { shared in
             shared.state.lendSocket(missing: missing)
@@ -124,7 +124,7 @@ package final class Transfer: Sendable {
     }
 
     /// Receives the end of the attempt.
-    package func complete(_ outcome: TransferOutcome) -> Wake? {
+    package func complete(_ outcome: AttemptOutcome) -> Wake? {
         unsafe shared.withLock { shared in
             shared.state.complete(outcome)
             return unsafe shared.readerIfSatisfied()
@@ -140,7 +140,7 @@ package final class Transfer: Sendable {
     @inline(__always)
     package func response(
         onInterim interim: (ResponseHead) -> Void = { _ in }
-    ) async -> (head: ResponseHead?, outcome: TransferOutcome?) {
+    ) async -> (head: ResponseHead?, outcome: AttemptOutcome?) {
         while true {
             await wait(for: .response)
             let (heads, response) = shared.withLock { shared in
@@ -166,21 +166,21 @@ package final class Transfer: Sendable {
         return piece.isEmpty ? nil : piece
     }
 
-    /// Offers a pipe for the rest of the body, before `TransferCommand.usePipe`.
+    /// Offers a pipe for the rest of the body, before `AttemptCommand.usePipe`.
     package func offer(_ pipe: BodyPipe) { shared.withLock { $0.state.pipe = pipe } }
 
-    /// Gives the lent socket back, before `TransferCommand.demand`.
+    /// Gives the lent socket back, before `AttemptCommand.demand`.
     package func giveSocketBack(_ moved: BodyPipe.Moved) { shared.withLock { $0.state.moved = moved } }
 
     /// Waits for the end of the attempt. Called once, because the outcome is moved out.
-    package func outcome() async -> TransferOutcome {
+    package func outcome() async -> AttemptOutcome {
         await wait(for: .outcome)
         // The wait ends only with an outcome.
         return shared.withLock { $0.state.takeOutcome() }
     }
 
     @inline(__always)
-    private func wait(for interest: TransferState.Interest) async {
+    private func wait(for interest: AttemptState.Interest) async {
         unsafe await withUnsafeContinuation { (reader: Wake) in
             let isReady = shared.withLock { shared in
                 if shared.state.isSatisfied(interest) { return true }
@@ -195,18 +195,18 @@ package final class Transfer: Sendable {
 
 /// The end of an attempt. A class, because it passes through many stages from the loop to the caller, and copies of its
 /// many fields showed in profiles.
-package final class TransferOutcome: Sendable {
+package final class AttemptOutcome: Sendable {
     package let head: ResponseHead?
     /// The body of a collected response that did not arrive in chunks, or its start when the attempt failed.
     package let body: Data
-    package let failure: TransferFailure?
+    package let failure: FailureCause?
     /// Whether there is a failure. Known without a copy of it.
     package let hasFailed: Bool
     package let metrics: TaskMetrics
     package let trailers: Headers
 
     package init(
-        head: consuming ResponseHead? = nil, body: consuming Data = Data(), failure: TransferFailure? = nil,
+        head: consuming ResponseHead? = nil, body: consuming Data = Data(), failure: FailureCause? = nil,
         metrics: consuming TaskMetrics = TaskMetrics(), trailers: Headers = [:]
     ) {
         self.head = head
@@ -218,14 +218,14 @@ package final class TransferOutcome: Sendable {
     }
 
     /// The outcome without its body, so that the body is released.
-    var withoutBody: TransferOutcome {
-        body.isEmpty ? self : TransferOutcome(head: head, failure: failure, metrics: metrics, trailers: trailers)
+    var withoutBody: AttemptOutcome {
+        body.isEmpty ? self : AttemptOutcome(head: head, failure: failure, metrics: metrics, trailers: trailers)
     }
 
     /// Returns the outcome for a response whose value comes from a decoder: with the body only if the value is that
     /// body.
     @inline(__always)
-    func kept<Value>(by decoder: BodyDecoder<Value>) -> TransferOutcome {
+    func kept<Value>(by decoder: BodyDecoder<Value>) -> AttemptOutcome {
         isKept(by: decoder) ? self : withoutBody
     }
 
@@ -234,25 +234,25 @@ package final class TransferOutcome: Sendable {
     func isKept<Value>(by decoder: BodyDecoder<Value>) -> Bool { decoder.isImmediate && Value.self == Data.self }
 
     /// Returns the outcome of a body that was decompressed on its way to the reader.
-    func decoded(_ decoder: ContentDecoder) -> TransferOutcome {
+    func decoded(_ decoder: ContentDecoder) -> AttemptOutcome {
         var metrics = metrics
         metrics.decodedBodyBytes = decoder.produced
         // A decoder that failed has cancelled the attempt itself.
         let failure = decoder.failure ?? failure ?? decoder.failureOfEnd
-        return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
+        return AttemptOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
     }
 
     /// Returns the same outcome with a body that was collected from its chunks, and the reason if the body is
     /// incomplete.
-    func collected(_ body: Data, refusal: TransferFailure?) -> TransferOutcome {
-        TransferOutcome(head: head, body: body, failure: refusal ?? failure, metrics: metrics, trailers: trailers)
+    func collected(_ body: Data, refusal: FailureCause?) -> AttemptOutcome {
+        AttemptOutcome(head: head, body: body, failure: refusal ?? failure, metrics: metrics, trailers: trailers)
     }
 
     /// Returns the outcome of an attempt that was not the first.
-    func counted(_ transactions: Int) -> TransferOutcome {
+    func counted(_ transactions: Int) -> AttemptOutcome {
         var metrics = metrics
         metrics.transactions = transactions
-        return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
+        return AttemptOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
     }
 }
 
@@ -262,16 +262,16 @@ package struct BodyPiece: Sendable {
     /// The number of missing bytes if the reader now has the socket, to move those that follow the chunks; nil
     /// otherwise.
     package var missingCount: Int64?
-    /// Whether the transport waits for `TransferCommand.demand`. With a lent socket, the reader sends that command when
+    /// Whether the transport waits for `AttemptCommand.demand`. With a lent socket, the reader sends that command when
     /// it gives the socket back.
     package var owesDemand = false
 
     var isEmpty: Bool { chunks.isEmpty && missingCount == nil }
 }
 
-/// The part of a response that has arrived, and whether it satisfies the reader. Pure; `Transfer` adds the lock and the
+/// The part of a response that has arrived, and whether it satisfies the reader. Pure; `Attempt` adds the lock and the
 /// continuation.
-struct TransferState {
+struct AttemptState {
     /// An event that the reader waits for.
     enum Interest {
         /// The head of a response whose body the session reads itself, or the end.
@@ -291,7 +291,7 @@ struct TransferState {
     /// The interim responses that the reader has not taken. The transport limits their number.
     private var interims: [ResponseHead] = []
     private var isStreamed = false
-    private(set) var outcome: TransferOutcome?
+    private(set) var outcome: AttemptOutcome?
     private(set) var hasEnded = false
     private(set) var isOverTime = false
     /// Whether no more bytes of the body follow.
@@ -352,7 +352,7 @@ struct TransferState {
     /// Ends the body before the end of the attempt.
     mutating func endBody() { isBodyEnded = true }
 
-    mutating func complete(_ outcome: TransferOutcome) {
+    mutating func complete(_ outcome: AttemptOutcome) {
         guard !hasEnded else { return }
         hasEnded = true
         if outcome.hasFailed { isOverTime = outcome.failure?.kind == .totalTimedOut }
@@ -361,10 +361,10 @@ struct TransferState {
     }
 
     /// Moves the outcome out. A second call returns a cancellation.
-    mutating func takeOutcome() -> TransferOutcome { outcome.take() ?? TransferOutcome(failure: .cancelled) }
+    mutating func takeOutcome() -> AttemptOutcome { outcome.take() ?? AttemptOutcome(failure: .cancelled) }
 
     /// Returns the head of a response whose body the session reads itself, or else moves the outcome out.
-    mutating func takeResponse() -> (head: ResponseHead?, outcome: TransferOutcome?) {
+    mutating func takeResponse() -> (head: ResponseHead?, outcome: AttemptOutcome?) {
         if isStreamed, let announced { return (announced, nil) }
         return (nil, takeOutcome())
     }

@@ -4,7 +4,7 @@ import TernConcurrency
 import TernEngine
 
 /// The calls that the engine makes during an exchange.
-extension EngineTransfer: ExchangeHandler {
+extension EngineAttempt: ExchangeHandler {
     func didStartConnecting() {
         clock.connecting(now)
         setIsQueued(false)
@@ -45,16 +45,16 @@ extension EngineTransfer: ExchangeHandler {
             continueWait?.end()
             return
         }
-        guard transfer.request.reportsInterimResponses, head == nil else { return }
+        guard attempt.request.reportsInterimResponses, head == nil else { return }
         let interim = ResponseHead(
-            status: received.status, version: HTTPVersion(received.version), target: transfer.request.target,
+            status: received.status, version: HTTPVersion(received.version), target: attempt.request.target,
             rawHead: received.bytes, maySetCookies: false)
-        unsafe table.context.wake(transfer.receive(interim: interim))
+        unsafe table.context.wake(attempt.receive(interim: interim))
     }
 
     func didReceive(_ received: ReceivedHead) {
         let head = ResponseHead(
-            status: received.status, version: HTTPVersion(received.version), target: transfer.request.target,
+            status: received.status, version: HTTPVersion(received.version), target: attempt.request.target,
             rawHead: received.bytes, maySetCookies: received.setsCookies)
         if usesExtendedConnect, 200..<300 ~= received.status {
             self.head = head
@@ -70,19 +70,19 @@ extension EngineTransfer: ExchangeHandler {
             if isStarved { settleClock() }
         }
         // GET first: two equal short strings are compared as integers.
-        if transfer.request.method == .get || transfer.request.method != .head {
+        if attempt.request.method == .get || attempt.request.method != .head {
             body.expected = received.contentLength
         }
         isCompressed =
-            received.status != 101 && received.isEncoded && transfer.request.decompresses
+            received.status != 101 && received.isEncoded && attempt.request.decompresses
             && !head.removableCodings.isEmpty
-        isStreamed = transfer.request.streamsBody(of: head, isCompressed: isCompressed)
-        transfer.expectBody(of: head)
-        if isStreamed, connection?.version != .http2, transfer.request.delivery == .streamed, head.isOfLiveStream {
+        isStreamed = attempt.request.streamsBody(of: head, isCompressed: isCompressed)
+        attempt.expectBody(of: head)
+        if isStreamed, connection?.version != .http2, attempt.request.delivery == .streamed, head.isOfLiveStream {
             exchange?.becomesLive()
         }
-        if isStreamed || transfer.request.announcesHead {
-            unsafe table.context.wake(transfer.receive(head, isCompressed: isCompressed))
+        if isStreamed || attempt.request.announcesHead {
+            unsafe table.context.wake(attempt.receive(head, isCompressed: isCompressed))
             markChanged()
         }
         // The last use, so that it is moved. Nothing above can end the exchange: over HTTP/2, the body that may now be
@@ -99,7 +99,7 @@ extension EngineTransfer: ExchangeHandler {
             return false
         }
         let isKept: Bool
-        switch transfer.request.delivery {
+        switch attempt.request.delivery {
         case .collected(let limit) where !isStreamed:
             unsafe isKept = body.collect(start, bytes.count, limit: limit)
         default:
@@ -109,7 +109,7 @@ extension EngineTransfer: ExchangeHandler {
             if isKept, body.isChunkFull { deliverChunk() }
         }
         guard isKept else {
-            failure = TransferFailure(.tooLarge, "no memory is left for the body of the response")
+            failure = FailureCause(.tooLarge, "no memory is left for the body of the response")
             return false
         }
         recordBodyBytes()
@@ -118,7 +118,7 @@ extension EngineTransfer: ExchangeHandler {
 
     func bodyBuffer() -> UnsafeMutableRawBufferPointer? {
         if isStreamed { return unsafe body.roomToGather() }
-        guard case .collected(let limit) = transfer.request.delivery else { return nil }
+        guard case .collected(let limit) = attempt.request.delivery else { return nil }
         return unsafe body.roomToCollect(limit: limit)
     }
 
@@ -137,13 +137,13 @@ extension EngineTransfer: ExchangeHandler {
 
     /// Keeps the start of a refused body for the error.
     private func keepStart(_ bytes: UnsafeRawPointer, _ count: Int) {
-        guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return }
+        guard !isStreamed, case .collected(let limit) = attempt.request.delivery else { return }
         let room = limit - Int(clamping: body.received - Int64(count))
         if room > 0 { _ = unsafe body.collect(bytes, min(count, room), limit: limit) }
     }
 
-    private func refusalOfBody() -> TransferFailure? {
-        guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return nil }
+    private func refusalOfBody() -> FailureCause? {
+        guard !isStreamed, case .collected(let limit) = attempt.request.delivery else { return nil }
         return max(body.received, body.expected ?? 0) > limit ? .bodyTooLarge(limit: limit) : nil
     }
 
@@ -152,7 +152,7 @@ extension EngineTransfer: ExchangeHandler {
     }
 
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
-        switch transfer.request.source {
+        switch attempt.request.source {
         case .none:
             return .end
         case .bytes(let data):
@@ -186,14 +186,14 @@ extension EngineTransfer: ExchangeHandler {
     }
 
     func fileOfBody(upTo limit: Int) -> BodyFile? {
-        guard case .pipe(let pipe, _) = transfer.request.source, let piece = pipe.filePiece(upTo: limit) else {
+        guard case .pipe(let pipe, _) = attempt.request.source, let piece = pipe.filePiece(upTo: limit) else {
             return nil
         }
         return BodyFile(piece.file.descriptor, at: piece.offset, count: piece.count, owner: piece.file)
     }
 
     func didSendFile(_ count: Int) {
-        if case .pipe(let pipe, _) = transfer.request.source { pipe.sentFilePiece(count) }
+        if case .pipe(let pipe, _) = attempt.request.source { pipe.sentFilePiece(count) }
         _ = took(count)
     }
 
@@ -206,7 +206,7 @@ extension EngineTransfer: ExchangeHandler {
             requestTrailerLines = try fields.trailerLines()
             return .end
         } catch {
-            failure = TransferFailure(Self.kind(error.kind), error.reason)
+            failure = FailureCause(Self.kind(error.kind), error.reason)
             return .failed
         }
     }
@@ -229,7 +229,7 @@ extension EngineTransfer: ExchangeHandler {
 
 // MARK: Expect: 100-continue
 
-extension EngineTransfer {
+extension EngineAttempt {
     /// Holds the body back over HTTP/2 (RFC 9110 §10.1.1). Over HTTP/1, `HTTP1Carrier` waits by itself.
     private func waitForContinue() {
         guard let exchange, exchange.body != .none, exchange.fields.summary.contains(.expectsContinue) else { return }

@@ -8,40 +8,40 @@ import FoundationEssentials
 import Foundation
 #endif
 
-@Suite("TransferState")
-struct TransferStateTests {
-    private static let interests: [TransferState.Interest] = [.response, .chunks, .outcome]
+@Suite("AttemptState")
+struct AttemptStateTests {
+    private static let interests: [AttemptState.Interest] = [.response, .chunks, .outcome]
 
     private func head(_ status: Int = 200) throws -> ResponseHead {
         try ResponseHead(status: status, version: .http11, target: Target(absolute: "http://localhost/"), headers: [:])
     }
 
     @Test func newStateSatisfiesNoReader() {
-        let state = TransferState()
+        let state = AttemptState()
         for interest in Self.interests { #expect(!state.isSatisfied(interest)) }
     }
 
     @Test func headSatisfiesAReaderOfTheHead() throws {
-        var state = TransferState()
+        var state = AttemptState()
         state.receive(try head(), isStreamed: true)
         #expect(Self.interests.filter { state.isSatisfied($0) } == [.response])
         #expect(state.head?.status == 200)
     }
 
     @Test func headThatIsNotStreamedSatisfiesNoReader() throws {
-        var state = TransferState()
+        var state = AttemptState()
         state.receive(try head(), isStreamed: false)
         #expect(!Self.interests.contains { state.isSatisfied($0) })
         #expect(state.head?.status == 200)
     }
 
     @Test func responseIsTheHeadOfAStreamOrTheEndOfATransfer() throws {
-        var stream = TransferState()
+        var stream = AttemptState()
         stream.receive(try head(), isStreamed: true)
         let first = stream.takeResponse()
         #expect(first.head?.status == 200 && first.outcome == nil)
-        var collected = TransferState()
-        collected.complete(TransferOutcome(head: try head(204)))
+        var collected = AttemptState()
+        collected.complete(AttemptOutcome(head: try head(204)))
         let last = collected.takeResponse()
         #expect(last.outcome?.head?.status == 204 && last.head == nil)
         #expect(collected.outcome == nil)
@@ -49,15 +49,15 @@ struct TransferStateTests {
     }
 
     @Test func responseReportsADeadConnection() {
-        let failure = TransferFailure(.connectionLost, "gone", isDeadPooledConnection: true)
-        var state = TransferState()
-        state.complete(TransferOutcome(failure: failure))
+        let failure = FailureCause(.connectionLost, "gone", isDeadPooledConnection: true)
+        var state = AttemptState()
+        state.complete(AttemptOutcome(failure: failure))
         let answer = state.takeResponse()
         #expect(answer.outcome?.failure?.isDeadPooledConnection == true && answer.head == nil)
     }
 
     @Test func bytesSatisfyAReaderUntilTheyAreTaken() throws {
-        var state = TransferState()
+        var state = AttemptState()
         state.receive(try head(), isStreamed: true)
         #expect(state.receive(Data([1, 2])) == false)
         #expect(state.receive(Data([3])) == false)
@@ -71,8 +71,8 @@ struct TransferStateTests {
     }
 
     @Test func theHighWaterMarkStopsTheTransportUntilTheReaderHasTakenAll() {
-        var state = TransferState()
-        let half = Data(count: TransferState.highWaterMark / 2)
+        var state = AttemptState()
+        let half = Data(count: AttemptState.highWaterMark / 2)
         #expect(state.receive(half) == false)
         #expect(state.receive(half) == true)
         #expect(state.receive(Data([1])) == true)
@@ -84,43 +84,43 @@ struct TransferStateTests {
     }
 
     @Test func aSmallChunkCountsAsTheMemoryThatItNeeds() {
-        var state = TransferState()
+        var state = AttemptState()
         var count = 0
         repeat { count += 1 } while !state.receive(Data([7]))
-        #expect(count == TransferState.highWaterMark / 256)
+        #expect(count == AttemptState.highWaterMark / 256)
         #expect(state.take().chunks.count == count)
     }
 
     @Test func outcomeSatisfiesEveryReader() {
-        var state = TransferState()
-        state.complete(TransferOutcome(failure: .cancelled))
+        var state = AttemptState()
+        state.complete(AttemptOutcome(failure: .cancelled))
         for interest in Self.interests { #expect(state.isSatisfied(interest)) }
         #expect(state.head == nil)
     }
 
     @Test func theFirstOutcomeCounts() {
-        var state = TransferState()
-        state.complete(TransferOutcome(failure: TransferFailure(.connectionLost, "gone")))
-        state.complete(TransferOutcome(failure: .cancelled))
+        var state = AttemptState()
+        state.complete(AttemptOutcome(failure: FailureCause(.connectionLost, "gone")))
+        state.complete(AttemptOutcome(failure: .cancelled))
         #expect(state.outcome?.failure?.kind == .connectionLost)
     }
 
     @Test func outcomeAddsAMissingHeadAndKeepsADeliveredOne() throws {
-        var silent = TransferState()
-        silent.complete(TransferOutcome(head: try head(204)))
+        var silent = AttemptState()
+        silent.complete(AttemptOutcome(head: try head(204)))
         #expect(silent.head?.status == 204)
-        var announced = TransferState()
+        var announced = AttemptState()
         announced.receive(try head(200), isStreamed: false)
-        announced.complete(TransferOutcome())
+        announced.complete(AttemptOutcome())
         #expect(announced.head?.status == 200)
     }
 
     @Test func bytesRemainAvailableAfterTheEndWithoutDemand() {
-        var state = TransferState()
-        #expect(state.receive(Data(count: TransferState.highWaterMark)) == true)
-        state.complete(TransferOutcome())
+        var state = AttemptState()
+        #expect(state.receive(Data(count: AttemptState.highWaterMark)) == true)
+        state.complete(AttemptOutcome())
         let taken = state.take()
-        #expect(taken.chunks.map(\.count) == [TransferState.highWaterMark])
+        #expect(taken.chunks.map(\.count) == [AttemptState.highWaterMark])
         #expect(!taken.owesDemand)
         #expect(state.isSatisfied(.chunks))
         #expect(state.take().chunks.isEmpty)
@@ -128,7 +128,7 @@ struct TransferStateTests {
 
     /// A response of any other value would keep the bytes of its body beside the value.
     @Test func onlyABodyThatIsTheValueIsKept() throws {
-        let outcome = TransferOutcome(head: try head(200), body: Data(count: 3))
+        let outcome = AttemptOutcome(head: try head(200), body: Data(count: 3))
         #expect(outcome.kept(by: BodyDecoder<Data>.data) === outcome)
         let firstByte = BodyDecoder<Data> { body, _ in body.prefix(1) }
         for released in [
@@ -137,14 +137,14 @@ struct TransferStateTests {
         ] {
             #expect(released.body.isEmpty && released.head?.status == 200)
         }
-        let empty = TransferOutcome(head: try head(204))
+        let empty = AttemptOutcome(head: try head(204))
         #expect(empty.withoutBody === empty)
     }
 
     // MARK: A lent socket
 
     @Test func aLentSocketSatisfiesAReaderOnceAndFollowsTheChunks() {
-        var state = TransferState(bufferLimit: 1_000)
+        var state = AttemptState(bufferLimit: 1_000)
         #expect(state.receive(Data(count: 1_000)) == true)
         state.lendSocket(missing: 50)
         #expect(state.isSatisfied(.chunks) && !state.isSatisfied(.outcome))
@@ -155,9 +155,9 @@ struct TransferStateTests {
     }
 
     @Test func aSocketThatIsNotTakenIsNotLentAfterTheEnd() {
-        var state = TransferState()
+        var state = AttemptState()
         state.lendSocket(missing: 50)
-        state.complete(TransferOutcome())
+        state.complete(AttemptOutcome())
         #expect(state.take().isEmpty)
     }
 }

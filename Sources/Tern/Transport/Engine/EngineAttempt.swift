@@ -5,16 +5,16 @@ import TernEngine
 
 /// One attempt on the loop: its exchange with the server, its time limits, and the part of the response that has
 /// arrived. Confined to the loop's thread.
-final class EngineTransfer {
+final class EngineAttempt {
     /// The shortest time between two publications of progress, in nanoseconds: more often than a screen shows it, and
     /// seldom enough to cost nothing.
     private static let publicationInterval: UInt64 = 10_000_000
 
-    let transfer: Transfer
+    let attempt: Attempt
     /// The table of the loop, and the index in it; −1 before and after.
-    let table: TransferTable
+    let table: AttemptTable
     var tableIndex = -1
-    var clock: TransferClock {
+    var clock: AttemptClock {
         @inline(__always) _read { yield confined.value.clock }
         @inline(__always) _modify { yield &confined.value.clock }
     }
@@ -29,18 +29,18 @@ final class EngineTransfer {
     private(set) var isQueued = false
     /// The connection that carries the exchange.
     var connection: ConnectionInfo?
-    /// The reason why the transfer ends, if the engine does not know it.
-    var failure: TransferFailure?
+    /// The reason why the attempt ends, if the engine does not know it.
+    var failure: FailureCause?
 
     var head: ResponseHead?
     var body: CollectedBody {
         @inline(__always) _read { yield confined.value.body }
         @inline(__always) _modify { yield &confined.value.body }
     }
-    private let confined: Confined<(body: CollectedBody, clock: TransferClock)>
+    private let confined: Confined<(body: CollectedBody, clock: AttemptClock)>
     /// The pipe through which the reader moves the rest of the body out of the socket; nil if the bytes are copied.
     private var pipe: BodyPipe?
-    private var loan = Loan.available
+    private var socketUse = SocketUse.available
     /// nil for none.
     var trailers: Headers?
     /// The lines of the request's trailers, once its body has ended.
@@ -57,7 +57,7 @@ final class EngineTransfer {
     var produced: Int64 = 0
     var sentBytes: Int64 = 0
     var receivedBytes: Int64 = 0
-    /// The times, in nanoseconds, at which the transfer entered the pool, and received the first byte; 0 before.
+    /// The times, in nanoseconds, at which the attempt entered the pool, and received the first byte; 0 before.
     private var startedAt: UInt64 = 0
     var firstByteAt: UInt64 = 0
 
@@ -81,7 +81,7 @@ final class EngineTransfer {
     private(set) var nextPublication: UInt64 = 0
 
     /// The owner of the socket of a body that has a pipe.
-    private enum Loan {
+    private enum SocketUse {
         /// The loop reads the socket, and lends it to the reader when bytes have arrived.
         case available
         /// The loop copies the next bytes instead of lending the socket, because the reader has moved none. A socket
@@ -92,31 +92,31 @@ final class EngineTransfer {
     }
 
     @inline(__always)
-    init(_ transfer: Transfer, table: TransferTable) {
-        self.transfer = transfer
+    init(_ attempt: Attempt, table: AttemptTable) {
+        self.attempt = attempt
         self.table = table
-        isStreamed = transfer.request.delivery == .streamed
-        isUpgrade = transfer.request.upgrade != nil
+        isStreamed = attempt.request.delivery == .streamed
+        isUpgrade = attempt.request.upgrade != nil
         bodyLength =
-            switch transfer.request.source {
+            switch attempt.request.source {
             case .none: nil
             case .bytes(let data): Int64(data.count)
             case .pipe(_, let length): length
             }
         // By default, at most half of the limit, and a size of a slab: the loop fills one chunk while the reader has
         // another.
-        let limit = transfer.request.chunkLimit ?? max(transfer.request.bufferLimit, 4) / 2
+        let limit = attempt.request.chunkLimit ?? max(attempt.request.bufferLimit, 4) / 2
         let chunk = 1 << (Int.bitWidth - 1 - limit.leadingZeroBitCount)
         confined = Confined(
             (
                 CollectedBody(chunkLimit: min(CollectedBody.chunkSize, chunk)),
-                TransferClock(transfer.request.timeouts, now: table.now)
+                AttemptClock(attempt.request.timeouts, now: table.now)
             ))
     }
 
     /// Calls a function with the table without retaining it: `self.table` holds it meanwhile.
     @inline(__always)
-    func inTable<Result>(_ body: (TransferTable) -> Result) -> Result {
+    func inTable<Result>(_ body: (AttemptTable) -> Result) -> Result {
         unsafe Unmanaged.passUnretained(table)._withUnsafeGuaranteedRef(body)
     }
 
@@ -130,22 +130,22 @@ final class EngineTransfer {
 
     func prepare(to destination: consuming Destination, fields: consuming RequestFields.Shared) {
         // The request has many fields, so it is not copied to a variable.
-        let priority = transfer.request.priority
+        let priority = attempt.request.priority
         // The pipe of a request for another protocol is for the time after the switch.
-        let hasBody = transfer.request.hasBody && !isUpgrade
+        let hasBody = attempt.request.hasBody && !isUpgrade
         let body: RequestBody = hasBody ? bodyLength.map { .length($0) } ?? .stream : .none
         let isForwarded = destination.isForwarded
         let exchange = HTTPExchange(
-            to: destination, method: transfer.request.method.rawValue,
-            path: isForwarded ? transfer.request.target.stringForProxy : transfer.request.target.string,
-            pathStart: isForwarded ? 0 : transfer.request.target.pathStart, fields: fields, body: body,
-            limits: HeadLimits(bytes: transfer.request.headLimit),
+            to: destination, method: attempt.request.method.rawValue,
+            path: isForwarded ? attempt.request.target.stringForProxy : attempt.request.target.string,
+            pathStart: isForwarded ? 0 : attempt.request.target.pathStart, fields: fields, body: body,
+            limits: HeadLimits(bytes: attempt.request.headLimit),
             priority: priority.rawValue, urgency: priority.urgency,
-            needsFreshConnection: transfer.request.needsFreshConnection, handler: self)
-        if hasBody { exchange.continueWait = transfer.request.timeouts.expectContinue.wholeNanoseconds }
-        if let limit = transfer.request.chunkLimit { exchange.readLimit = limit }
-        if let upgrade = transfer.request.upgrade { exchange.upgrade = upgrade.name }
-        if transfer.request.isLive { exchange.isLive = true }
+            needsFreshConnection: attempt.request.needsFreshConnection, handler: self)
+        if hasBody { exchange.continueWait = attempt.request.timeouts.expectContinue.wholeNanoseconds }
+        if let limit = attempt.request.chunkLimit { exchange.readLimit = limit }
+        if let upgrade = attempt.request.upgrade { exchange.upgrade = upgrade.name }
+        if attempt.request.isLive { exchange.isLive = true }
         self.exchange = exchange
     }
 
@@ -172,7 +172,7 @@ final class EngineTransfer {
         if phase == .connect { table.pool.giveUpConnecting(exchange) } else { table.pool.cancel(exchange) }
     }
 
-    /// The transfer asks for a connection later.
+    /// The attempt asks for a connection later.
     func delayStart(by delay: Duration) {
         clock.delayStart(by: delay, now)
         inTable { $0.watch(clock) }
@@ -193,10 +193,10 @@ final class EngineTransfer {
     func setIsQueued(_ isQueued: Bool) {
         guard isQueued != self.isQueued else { return }
         self.isQueued = isQueued
-        transfer.request.onQueueChange?(isQueued)
+        attempt.request.onQueueChange?(isQueued)
     }
 
-    /// Returns whether a transfer that has reached a time limit goes on: it waits for a connection, has no limit for
+    /// Returns whether an attempt that has reached a time limit goes on: it waits for a connection, has no limit for
     /// that, and requests that end some time hold connections.
     func mayWaitOn(after phase: Timeouts.Phase) -> Bool {
         guard phase == .queue, clock.isQueueLimitImplied, let exchange,
@@ -208,7 +208,7 @@ final class EngineTransfer {
 
     // MARK: Pausing
 
-    /// Pauses or resumes the transfer. One that has sent nothing yet gives up its place in the queue, because its
+    /// Pauses or resumes the attempt. One that has sent nothing yet gives up its place in the queue, because its
     /// request must not be sent.
     func setPaused(_ paused: Bool) {
         guard isPaused != paused else { return }
@@ -228,12 +228,12 @@ final class EngineTransfer {
     }
 
     func readerTookAll() {
-        if loan == .lent {
-            // This demand can be older than the loan. The demand that gives the socket back follows.
-            guard let moved = transfer.takeMoved() else { return }
+        if socketUse == .lent {
+            // This demand can be older than the lending. The demand that gives the socket back follows.
+            guard let moved = attempt.takeMoved() else { return }
             takeSocketBack(moved)
         }
-        // The transfer has ended if these were the last bytes.
+        // The attempt has ended if these were the last bytes.
         guard isHeldUp, tableIndex >= 0 else { return }
         isHeldUp = false
         settleClock()
@@ -253,7 +253,7 @@ final class EngineTransfer {
         markChanged()
     }
 
-    /// Stops the clock of the idle limit while this side holds the transfer up.
+    /// Stops the clock of the idle limit while this side holds the attempt up.
     func settleClock() {
         clock.heldUp(isHeldUp || isStarved && !isRefused, now)
         inTable { $0.watch(clock) }
@@ -302,7 +302,7 @@ final class EngineTransfer {
     }
 
     func deliverChunk() {
-        let (wake, isFull) = unsafe transfer.receive(body.take())
+        let (wake, isFull) = unsafe attempt.receive(body.take())
         inTable { unsafe $0.context.wake(wake) }
         if isFull { holdUp() }
     }
@@ -319,7 +319,7 @@ final class EngineTransfer {
         // The session counts the decompressed bytes, whose number is not known in advance.
         let received = isCompressed ? nil : body.received
         let expected = isCompressed ? nil : body.expected
-        let isWatched = transfer.updateProgress(
+        let isWatched = attempt.updateProgress(
             sent: produced, of: bodyLength, received: received, of: expected)
         guard isWatched, !isUnpublished else { return }
         isUnpublished = true
@@ -330,32 +330,32 @@ final class EngineTransfer {
     func publishProgress() {
         isUnpublished = false
         nextPublication = now + Self.publicationInterval
-        transfer.meter.publish()
+        attempt.meter.publish()
     }
 
     // MARK: A lent socket
 
     /// Lets the reader move the rest of the body through the pipe that it offers.
     func usePipe() {
-        if isStreamed { pipe = transfer.pipe }
+        if isStreamed { pipe = attempt.pipe }
     }
 
     func borrow(_ socket: Int32, missing: Int64) -> Bool {
-        if loan == .copyNext {
-            loan = .available
+        if socketUse == .copyNext {
+            socketUse = .available
             return false
         }
         guard let pipe, pipe.holdSocket(socket) else { return false }
         if body.waitingCount > 0 { deliverChunk() }
-        loan = .lent
-        unsafe table.context.wake(transfer.lendSocket(missing: missing))
+        socketUse = .lent
+        unsafe table.context.wake(attempt.lendSocket(missing: missing))
         holdUp()
         return true
     }
 
     /// Takes the socket back, and what the reader has moved.
     private func takeSocketBack(_ moved: BodyPipe.Moved) {
-        loan = moved.count == 0 ? .copyNext : .available
+        socketUse = moved.count == 0 ? .copyNext : .available
         if moved.cannotMoveMore {
             pipe?.releaseSocket()
             pipe = nil
@@ -371,7 +371,7 @@ final class EngineTransfer {
     // MARK: The end
 
     /// Ends the attempt. All collected bytes go to the session.
-    func complete(_ failure: TransferFailure?) {
+    func complete(_ failure: FailureCause?) {
         continueWait?.cancel()
         storeProgress()
         if isUnpublished {
@@ -382,12 +382,12 @@ final class EngineTransfer {
         }
         if isStreamed, body.waitingCount > 0 { deliverChunk() }
         pipe?.releaseSocket()
-        if transfer.request.hasBody, case .pipe(let upload, _) = transfer.request.source { upload.close() }
+        if attempt.request.hasBody, case .pipe(let upload, _) = attempt.request.source { upload.close() }
         let version = head?.version
-        let outcome = TransferOutcome(
+        let outcome = AttemptOutcome(
             head: head.take(), body: body.take(), failure: failure, metrics: metrics(version),
             trailers: trailers.take() ?? [:])
-        inTable { unsafe $0.context.wake(transfer.complete(outcome)) }
+        inTable { unsafe $0.context.wake(attempt.complete(outcome)) }
     }
 
     /// - Parameter version: That of the response; nil without one.

@@ -3,7 +3,7 @@ import TernConcurrency
 /// The failure of an attempt, before the session adds the request and the response to it.
 ///
 /// A class, because every stage of an attempt passes an optional one on, which most often is nil.
-package final class TransferFailure: Error {
+package final class FailureCause: Error {
     package let kind: NetworkError.Kind
     /// A sentence without secrets that says what happened, and with which host.
     package let reason: String
@@ -27,16 +27,16 @@ package final class TransferFailure: Error {
     }
 
     /// Returns the failure of a collected response whose body exceeds the limit in bytes.
-    package static func bodyTooLarge(limit: Int) -> TransferFailure {
-        TransferFailure(
+    package static func bodyTooLarge(limit: Int) -> FailureCause {
+        FailureCause(
             .tooLarge, "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")
     }
 
-    package static let cancelled = TransferFailure(.cancelled, "the task was cancelled")
+    package static let cancelled = FailureCause(.cancelled, "the task was cancelled")
 
     /// Returns the same failure with the error that caused it.
-    func caused(by error: any Error) -> TransferFailure {
-        TransferFailure(
+    func caused(by error: any Error) -> FailureCause {
+        FailureCause(
             kind, reason, underlying: error, isDeadPooledConnection: isDeadPooledConnection,
             wasNotProcessed: wasNotProcessed)
     }
