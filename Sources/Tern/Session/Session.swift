@@ -248,7 +248,7 @@ public actor Session {
         perform(life.finish(isIdle: tasks.live.watch(self).isEmpty))
     }
 
-    /// Returns when the session was invalidated and the observers know it, or the caller is cancelled.
+    /// Returns when the session was invalidated and streams and observers know it, or the caller is cancelled.
     private func invalidated() async {
         if life.phase != .invalidated {
             let waiter = Waiter<Void>()
@@ -256,6 +256,9 @@ public actor Session {
             await waiter.wait()
             stopWaiting(waiter)
         }
+        // A caller that was cancelled does not wait for an end that is still to come.
+        guard life.phase == .invalidated else { return }
+        await tasks.eventsHaveEnded()
         await invalidationNotice?.value
     }
 

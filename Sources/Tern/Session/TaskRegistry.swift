@@ -62,6 +62,8 @@ public actor TaskRegistry {
     private var subscribers = EventSubscribers<Event>()
     /// Whether no further event can come.
     private var hasEnded = false
+    /// Those who wait for the last event.
+    private var lastEventWaiters: [Waiter<Void>] = []
 
     init(configuration: Session.Configuration, transport: any Transport, files: FileStore, clock: any Clock<Duration>) {
         self.configuration = configuration
@@ -167,6 +169,15 @@ public actor TaskRegistry {
     /// tasks have published come first.
     nonisolated func endEvents(with last: Event?) { post(Publication(last, isLast: true, registry: self)) }
 
+    /// Returns when the last event has reached the streams, or the caller is cancelled.
+    func eventsHaveEnded() async {
+        if hasEnded { return }
+        let waiter = Waiter<Void>()
+        lastEventWaiters.append(waiter)
+        await waiter.wait()
+        lastEventWaiters.removeAll { $0 === waiter }
+    }
+
     /// Notes that the session is gone. The streams of events end with the last live task, even if handles of ended
     /// tasks remain.
     nonisolated func sessionIsGone() { post(self) }
@@ -224,6 +235,8 @@ public actor TaskRegistry {
         if isLast {
             subscribers.finish().complete()
             hasEnded = true
+            for waiter in lastEventWaiters { waiter.resume() }
+            lastEventWaiters = []
         }
         subscriberCount.subtract(count - subscribers.count, ordering: .sequentiallyConsistent)
     }

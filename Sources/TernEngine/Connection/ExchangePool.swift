@@ -57,6 +57,7 @@ package final class ExchangePool {
     /// sent.
     private static let newConnectionsPerExchange = 2
     private static let keptDestinations = 2_048
+    private static let startsBeforeTurn = 32
 
     private let settings: Settings
     private let context: LoopContext
@@ -91,6 +92,8 @@ package final class ExchangePool {
     private let actions = Confined<[ConnectionPool.Action]>([])
     private var isPerforming = false
     private var isGivingRoom = false
+    /// The number of exchanges that were started while others waited for room, since the pool has given some.
+    private var startsWhileWanted = 0
     private let idleTimer = LoopTimer()
     /// The exchanges for which no descriptor was free. They are submitted again when the timer fires.
     private var lacking: [UInt64: HTTPExchange] = [:]
@@ -238,7 +241,9 @@ package final class ExchangePool {
     /// Returns the number of connections that carry exchanges with the server of an exchange that waits, and whether
     /// exchanges that last long hold all that it could get.
     package func connectionsInUse(for exchange: HTTPExchange) -> (count: Int, areAllLive: Bool) {
-        pool.connectionsInUse(for: exchange.id)
+        var inUse = pool.connectionsInUse(for: exchange.id)
+        if inUse.areAllLive, settings.room?.isUsedElsewhere(exchange.route.origin) == true { inUse.areAllLive = false }
+        return inUse
     }
 
     /// Applies the priority of an exchange that waits.
@@ -257,6 +262,7 @@ package final class ExchangePool {
         context.cancel(idleTimer)
         context.cancel(lackTimer)
         turns?.close()
+        settings.room?.leave()
     }
 
     /// The numbers of open connections by origin. Those that another protocol uses are active.
@@ -291,7 +297,7 @@ package final class ExchangePool {
         isPerforming = false
         if !justOpened.isEmpty { justOpened = [] }
         if !pool.claimChanges.isEmpty { tellClaims() }
-        if let room = settings.room, room.isWanted, !isGivingRoom, pool.idleCount > 0 { giveIdleRoom(room) }
+        if let room = settings.room, room.isWanted, !isGivingRoom { giveRoom(room) }
         scheduleIdleTimer()
     }
 
@@ -308,10 +314,17 @@ package final class ExchangePool {
         perform()
     }
 
-    /// Closes idle connections for which others wait.
-    private func giveIdleRoom(_ room: SharedRoom.Part) {
+    /// Closes idle connections whose room others wait for. A pool that is always busy gives the room of one connection
+    /// after a number of exchanges, so that no one waits for ever.
+    private func giveRoom(_ room: SharedRoom.Part) {
+        var messages: [SharedRoom.Message] = []
+        if pool.idleCount > 0 { messages = room.requests() }
+        if startsWhileWanted >= Self.startsBeforeTurn {
+            startsWhileWanted = 0
+            messages += room.turn { pool.richestOrigin(except: $0) }
+        }
         isGivingRoom = true
-        for message in room.requests() { receive(message) }
+        for message in messages { receive(message) }
         isGivingRoom = false
     }
 
@@ -372,6 +385,7 @@ package final class ExchangePool {
 
     private func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
         guard var record = records.value[connection] else { return }
+        if let room = settings.room, room.isWanted { startsWhileWanted += 1 }
         exchange.isFirstOnConnection = !record.isUsed
         exchange.startsAtOpening = !justOpened.isEmpty && justOpened.contains(connection)
         if !record.isUsed {

@@ -7,7 +7,7 @@ import TernConcurrency
 package final class SharedRoom: Sendable {
     package typealias Message = RoomLedger.Message.Content
 
-    private let ledger: Lock<RoomLedger>
+    fileprivate let ledger: Lock<RoomLedger>
     /// Whether a pool waits for room. Known to the others without the lock.
     private let isWanted = Atomic<Bool>(false)
     private let connectionsPerOrigin: Int
@@ -76,6 +76,19 @@ package final class SharedRoom: Sendable {
         func giveBack(_ origin: String, count: Int) -> [Message] {
             room.change(of: loop) { $0.giveBack(RoomLedger.Need(origin: origin, loop: loop), count: count) }
         }
+
+        /// Returns the message to the pool itself, which is busy and has served many exchanges while others wait.
+        func turn(richest: (_ except: String) -> String?) -> [Message] {
+            room.change(of: loop) { ledger in ledger.turn(of: loop, richest: richest).map { [$0] } ?? [] }
+        }
+
+        /// Returns whether other pools have connections to an origin.
+        func isUsedElsewhere(_ origin: String) -> Bool {
+            room.ledger.withLock { $0.isUsedElsewhere(RoomLedger.Need(origin: origin, loop: loop)) }
+        }
+
+        /// Gives all room back, because the pool ends.
+        func leave() { _ = room.change(of: loop) { $0.leave(loop) } }
 
         /// Returns messages to the pool, which has idle connections, because others wait for room.
         func requests() -> [Message] { room.change(of: loop) { $0.requests(to: loop) } }

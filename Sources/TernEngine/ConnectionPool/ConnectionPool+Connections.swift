@@ -154,7 +154,13 @@ extension ConnectionPool {
     /// Lets a connection take no more exchanges.
     mutating func drain(_ slot: Int) {
         stopServing(slot)
+        if connections[slot].state != .draining { table.origins[connections[slot].origin].draining += 1 }
         connections[slot].state = .draining
+    }
+
+    /// Counts a draining connection out, which is closed or has ended.
+    private mutating func stopDraining(_ slot: Int) {
+        if connections[slot].state == .draining { table.origins[connections[slot].origin].draining -= 1 }
     }
 
     /// Counts an open connection out of those of its key that take exchanges. Its state changes afterwards.
@@ -173,6 +179,7 @@ extension ConnectionPool {
         actions.append(.close(id(of: slot)))
         leaveLists(slot)
         stopServing(slot)
+        stopDraining(slot)
         endUse(of: slot)
         connections[slot].state = .closing
         connectionCount -= 1
@@ -185,6 +192,7 @@ extension ConnectionPool {
     mutating func remove(_ slot: Int) {
         leaveLists(slot)
         stopServing(slot)
+        stopDraining(slot)
         endUse(of: slot)
         let origin = connections[slot].origin
         if connections[slot].state == .closing {

@@ -23,6 +23,14 @@ extension ConnectionPool {
         table.origins[origin].isAsking = false
         table.origins[origin].room += 1
         settle(origin, actions: &actions)
+        // The pool can have asked a second time while the answer to the first one was on its way.
+        if !table.origins[origin].isAsking { actions.append(.stopAsking(origin: name)) }
+    }
+
+    /// Returns the origin with the most connections, other than one; nil without connections to another one.
+    package func richestOrigin(except name: String) -> String? {
+        let origins = table.origins.filter { $0.connections > $0.draining && $0.name != name }
+        return origins.max { $0.connections < $1.connections }?.name
     }
 
     /// Closes an idle connection to an origin, because another pool, or another key, needs its room.

@@ -147,7 +147,7 @@ extension ConnectionPool {
     private func hasRoom(_ origin: Int) -> Bool {
         if table.origins[origin].connections < room(of: origin) { return true }
         // With other pools, there can be free room elsewhere, for which this one asks first.
-        return !limits.sharesRoom && !table.origins[origin].idle.isEmpty
+        return !table.origins[origin].idle.isEmpty && (!limits.sharesRoom || table.origins[origin].isAsking)
     }
 
     /// Queues an origin that needs room in the total limit alone.

@@ -118,7 +118,8 @@ extension ConnectionPool {
     /// Returns whether there are more connections than the limits allow: others have taken the room of one that has
     /// carried an exchange that lasted long.
     func hasTooMany(_ origin: Int) -> Bool {
-        table.origins[origin].connections > room(of: origin)
+        // Those that drain already leave their room.
+        table.origins[origin].connections - table.origins[origin].draining > room(of: origin)
             || connectionCount > max(1, limits.connections)
     }
 

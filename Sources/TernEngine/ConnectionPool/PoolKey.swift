@@ -77,6 +77,8 @@ struct PoolOrigin: Sendable {
     var live = 0
     /// The number of connections that carry an exchange that lasts long.
     var allLive = 0
+    /// The number of connections that take no new exchange and carry others still.
+    var draining = 0
     /// The number of connections that are being closed.
     var closing = 0
     /// The number of connections that wait for the room of those.

@@ -65,15 +65,21 @@ package struct RoomLedger: Sendable {
     ///   - hasIdleOfOrigin: Whether the pool itself has an idle connection to the origin, for another key.
     ///   - hasIdle: Whether it has any idle connection.
     mutating func ask(_ need: Need, hasIdleOfOrigin: Bool = false, hasIdle: Bool = false) -> [Message] {
-        guard !needs.contains(need) else { return [] }
-        needs.append(need)
+        if !needs.contains(need) { needs.append(need) }
         let granted = grant()
         guard granted.isEmpty else { return granted }
-        if isFull(need.origin) {
-            if hasIdleOfOrigin { return [Message(loop: need.loop, content: .giveRoom(origin: need.origin, isOwed: false))] }
-            return requestsForOrigin(need)
+        let isOriginFull = isFull(need.origin)
+        if isOriginFull ? hasIdleOfOrigin : hasIdle {
+            let content: Message.Content =
+                isOriginFull ? .giveRoom(origin: need.origin, isOwed: false) : .closeOldestIdle
+            return [Message(loop: need.loop, content: content)]
         }
-        return hasIdle ? [Message(loop: need.loop, content: .closeOldestIdle)] : requestsForAny(need)
+        return requests(for: need)
+    }
+
+    /// Returns the messages to the other pools whose room one that waits can get.
+    private func requests(for need: Need) -> [Message] {
+        isFull(need.origin) ? requestsForOrigin(need) : requestsForAny(need)
     }
 
     private func isFull(_ origin: String) -> Bool { (origins[origin]?.sum ?? 0) >= limitPerOrigin }
@@ -90,7 +96,41 @@ package struct RoomLedger: Sendable {
         origins[need.origin] = counts.sum > 0 ? counts : nil
         used[need.loop] -= given
         sum -= given
+        // What one pool owes can have been asked of it for several others.
+        return grant() + (needs.first { hasLessThanItsPart($0) }.map { requests(for: $0) } ?? [])
+    }
+
+    /// Gives all room of a pool that has ended back.
+    mutating func leave(_ loop: Int) -> [Message] {
+        needs.removeAll { $0.loop == loop }
+        for (name, counts) in origins where counts.used[loop] > 0 {
+            var counts = counts
+            counts.sum -= counts.used[loop]
+            sum -= counts.used[loop]
+            counts.used[loop] = 0
+            origins[name] = counts.sum > 0 ? counts : nil
+        }
+        used[loop] = 0
         return grant()
+    }
+
+    /// Returns whether other pools have connections to an origin.
+    func isUsedElsewhere(_ need: Need) -> Bool {
+        guard let counts = origins[need.origin] else { return false }
+        return counts.sum > counts.used[need.loop]
+    }
+
+    /// Returns the message to a busy pool that has served many exchanges while another need waits: it gives the room of
+    /// a connection to the origin that needs it, or of one to its richest other origin.
+    ///
+    /// - Parameter richest: Returns the pool's origin with the most connections, other than one.
+    func turn(of loop: Int, richest: (_ except: String) -> String?) -> Message? {
+        guard let need = needs.first else { return nil }
+        if isFull(need.origin) {
+            guard need.loop != loop, room(of: Need(origin: need.origin, loop: loop)) > 0 else { return nil }
+            return Message(loop: loop, content: .giveRoom(origin: need.origin, isOwed: true))
+        }
+        return richest(need.origin).map { Message(loop: loop, content: .giveRoom(origin: $0, isOwed: true)) }
     }
 
     /// Gives room to the pools that wait, as far as the limits allow: first to those that have less than their parts,

@@ -56,9 +56,10 @@ final class DecodeImageJob: LoadJob {
         let (context, key) = (pipeline.decodingContext, key)
         enter(.decode, in: pipeline) {
             self.run(in: pipeline, holding: .decode, on: context.executor) {
-                await context.decode(bytes.data, for: key) { pipeline.send(.decodeTook($0)) }
-            } then: { result in
-                self.decoded(result, from: bytes, in: pipeline)
+                await context.decode(bytes.data, for: key)
+            } then: { decoded in
+                if let time = decoded.nanoseconds { pipeline.adaptDecodes(toNanoseconds: time) }
+                self.decoded(decoded.result, from: bytes, in: pipeline)
             }
         }
     }
@@ -94,6 +95,7 @@ final class DecodeImageJob: LoadJob {
         guard pipeline.configuration.showsPreviews(key.options) else { return }
         let preview = PreviewDecoding(of: chunks, key: key, configuration: pipeline.configuration)
         self.preview = preview
+        pipeline.workingJobs[number] = self
         let number = number
         // Ends with the decoding, which `endPreviews` cancels.
         Task { @concurrent in

@@ -22,19 +22,18 @@ struct DecodingContext: Sendable {
     }
 
     /// Decrypts and decodes encoded bytes: an image, or the first frame of an animation with its frames.
-    /// - Parameter report: Called with the nanoseconds of a decoding that did not fail. The time of a failure says
-    ///   little about other images.
+    ///
+    /// Also returns the nanoseconds of the decoding; nil after a failure, which says little about other images.
     func decode(
-        _ data: Data, for key: ImageLoadKey, report: (UInt64) -> Void
-    ) async -> Result<StoredImage, ImageError> {
+        _ data: Data, for key: ImageLoadKey
+    ) async -> (result: Result<StoredImage, ImageError>, nanoseconds: UInt64?) {
         do throws(ImageError) {
             let bytes = if let decrypt { try await Self.decrypted(data, by: decrypt) } else { data }
             let start = MonotonicClock.nanoseconds()
             let stored = try decode(bytes, for: key)
-            report(MonotonicClock.nanoseconds() - start)
-            return .success(stored)
+            return (.success(stored), MonotonicClock.nanoseconds() - start)
         } catch {
-            return .failure(error)
+            return (.failure(error), nil)
         }
     }
 

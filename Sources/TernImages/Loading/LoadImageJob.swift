@@ -255,7 +255,7 @@ final class LoadImageJob: LoadJob {
             return finish(.failure(error), isUnchanged: false, in: pipeline)
         }
         pass(image: .failure(error), to: first, in: pipeline)
-        if case .task(let task) = first { task.finish(.failure(error)) }
+        if case .task(let task) = first { pipeline.finish(task, with: .failure(error)) }
         start(in: pipeline)
     }
 
@@ -271,7 +271,7 @@ final class LoadImageJob: LoadJob {
             case .job: pass(image: result, to: subscriber, in: pipeline)
             case .task(let task) where !pipeline.answers(result, of: request, to: task.request): others.append(task)
             case .task(let task) where isUnchanged && task.current != nil: task.finish()
-            case .task(let task): task.finish(delivered)
+            case .task(let task): pipeline.finish(task, with: delivered)
             }
         }
         // The first of them starts a load with its own request.

@@ -92,14 +92,13 @@ class LoadJob {
 
     /// Adds the job to the tables of the pipeline.
     func register(in pipeline: isolated ImagePipeline) {
-        pipeline.jobs[number] = self
         isRunning = true
     }
 
     /// Removes the job from the tables of the pipeline. Returns its subscribers.
     @discardableResult
     func end(in pipeline: isolated ImagePipeline) -> SubscriberList<LoadSubscriber> {
-        pipeline.jobs[number] = nil
+        pipeline.workingJobs[number] = nil
         isRunning = false
         return subscribers.takeAll()
     }
@@ -202,6 +201,7 @@ extension LoadJob {
     ) {
         let result = WorkResult<Value>()
         nextStep = { if let value = result.take() { next(value) } }
+        pipeline.workingJobs[number] = self
         pipeline.startsOfWork.append {
             guard self.isRunning else {
                 // It was cancelled in this turn: its slot goes to the next one.
@@ -230,7 +230,7 @@ extension LoadJob {
         queuedStep = step
         place = pipeline.enqueue(self, at: stage)
         // With a rate limit, there may be a slot for this job or for another one.
-        pipeline.admitNext(at: stage)
+        if pipeline.rateLimiter != nil { pipeline.admitNext(at: stage) }
     }
 
     /// Takes the step for which the job has waited in a queue, with a slot.

@@ -57,6 +57,7 @@ final class ProcessImageJob: LoadJob {
             return
         }
         let number = number
+        pipeline.workingJobs[number] = self
         previewWork = pipeline.decodingContext.executor.start {
             () throws(ImageError) in try processor.process(preview)
         } then: { result in

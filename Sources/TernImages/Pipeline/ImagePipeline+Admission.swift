@@ -28,6 +28,13 @@ extension ImagePipeline {
         while stage != .fetch || rateAllowsFetch(), let job = queues[stage.rawValue].next() { job.admit() }
     }
 
+    /// Adapts the number of images that are decoded at a time to the time that one took.
+    func adaptDecodes(toNanoseconds nanoseconds: UInt64) {
+        decodePace.record(nanoseconds: nanoseconds)
+        queues[LoadStage.decode.rawValue].limit = decodePace.limit
+        admitNext(at: .decode)
+    }
+
     /// Takes a token of the rate limit for the next fetch. Returns false if it must wait for one, or if there is no
     /// fetch to begin.
     private func rateAllowsFetch() -> Bool {

@@ -42,18 +42,20 @@ public actor ImagePipeline {
     nonisolated let date: @Sendable () -> Date
     nonisolated let inbox = Mailbox<Message>()
 
-    /// The running jobs by number.
-    var jobs: [UInt64: LoadJob] = [:]
-    /// Those that load an image.
+    /// The running loads of images.
     var imageJobs: [ImageLoadKey: LoadImageJob] = [:]
-    /// Those that load encoded bytes.
+    /// The running loads of encoded bytes.
     var dataJobs: [EncodedLoadKey: LoadDataJob] = [:]
+    /// The jobs whose work or whose previews are under way, by the number that its messages have.
+    var workingJobs: [UInt64: LoadJob] = [:]
 
     /// A queue for each stage, in the order of `LoadStage`.
     var queues: [StageQueue<LoadJob>]
     var decodePace: DecodePace
     /// The closures that start work at the end of a turn, in which the actor handles many messages.
     var startsOfWork: [() -> Void] = []
+    /// The callers that have a result, and are resumed at the end of the turn.
+    var callers: [Waiter<Bool>] = []
     var rateLimiter: FetchRateLimiter?
     /// Whether a timer runs until the rate allows the next fetch.
     var isAwaitingRate = false
@@ -179,7 +181,7 @@ public actor ImagePipeline {
         let caller = DataCallerJob(ImageLoadKey(key(of: request), request), request)
         // If the caller is already cancelled, start nothing, because nothing would cancel the new load.
         if !Task.isCancelled { caller.loadBytes(in: self) }
-        startWork()
+        endTurn()
         let result = await caller.waiter.wait(cancelled: .failure(.cancelled))
         caller.leaveDependency(in: self)
         do throws(ImageError) {

@@ -173,10 +173,11 @@ public final class ImageTask: Sendable, Identifiable {
         return true
     }
 
-    /// Ends the task with the last result of its load.
-    func finish(_ result: Result<ImageResponse, ImageError>) {
+    /// Ends the task with the last result of its load, and adds the callers that wait for one to the list: the caller
+    /// must resume them.
+    func finish(_ result: Result<ImageResponse, ImageError>, callers: inout [Waiter<Bool>]) {
         let failure = failure(after: result)
-        end { newest in
+        end(callers: &callers) { newest in
             // A failed revalidation keeps the delivered image.
             if case .failure = result, newest.response != nil { return .success(nil) }
             if let failure { return .failure(failure) }
@@ -202,7 +203,16 @@ public final class ImageTask: Sendable, Identifiable {
     /// Ends the task with the last image, or with nil if one was delivered before. Returns false if the task had ended.
     @discardableResult
     private func end(_ result: (Snapshot) -> Result<ImageResponse?, ImageError>) -> Bool {
-        let isFirst = update { newest in
+        var callers: [Waiter<Bool>] = []
+        defer { for caller in callers { caller.resume(returning: true) } }
+        return end(callers: &callers, result)
+    }
+
+    @discardableResult
+    private func end(
+        callers: inout [Waiter<Bool>], _ result: (Snapshot) -> Result<ImageResponse?, ImageError>
+    ) -> Bool {
+        let isFirst = update(callers: &callers) { newest in
             newest.end(result(newest))
             return true
         }
@@ -211,11 +221,19 @@ public final class ImageTask: Sendable, Identifiable {
     }
 
     /// Changes the newest state unless the task has ended, and notifies callers and streams.
+    private func update(_ change: (inout Snapshot) -> Bool) {
+        var callers: [Waiter<Bool>] = []
+        update(callers: &callers, change)
+        for caller in callers { caller.resume(returning: true) }
+    }
+
+    /// Changes the newest state unless the task has ended, notifies streams, and adds the callers to notify to the
+    /// list.
     ///
     /// Updates before the end come from one thread at a time; the end comes from any thread. An update that reaches the
     /// streams after the end has no effect.
     @discardableResult
-    private func update(_ change: (inout Snapshot) -> Bool) -> Bool {
+    private func update(callers: inout [Waiter<Bool>], _ change: (inout Snapshot) -> Bool) -> Bool {
         let notifications = state.withLock { state -> PendingNotifications? in
             guard state.newest.end == nil, change(&state.newest) else { return nil }
             var pending = PendingNotifications(latest: state.latest, newest: state.latest == nil ? nil : state.newest)
@@ -226,7 +244,7 @@ public final class ImageTask: Sendable, Identifiable {
         if let latest = notifications.latest, let newest = notifications.newest {
             if newest.end == nil { latest.update { _ in newest } } else { latest.finish { _ in newest } }
         }
-        for waiter in notifications.waiters { waiter.resume(returning: true) }
+        callers += notifications.waiters
         return true
     }
 

@@ -125,7 +125,7 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         add(stage, outcome, detail: key.processors.last.map { .processor($0) } ?? .none)
     }
 
-    mutating func prepend(_ other: ImageTrace) { steps = other.steps + steps }
+    mutating func prepend(_ other: ImageTrace) { steps.insert(contentsOf: other.steps, at: 0) }
 
     /// Returns the last result of a stage; nil if the load did not reach it.
     public subscript(stage: Stage) -> Outcome? { steps.last { $0.stage == stage }?.outcome }

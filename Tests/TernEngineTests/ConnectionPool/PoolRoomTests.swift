@@ -9,7 +9,7 @@ import Testing
         #expect(pool.submit(1) == ["ask for a"])
         #expect(pool.submit(2) == [])
         #expect(pool.grant() == ["open 1 for 1", "ask for a"])
-        #expect(pool.grant() == ["open 2 for 2"])
+        #expect(pool.grant() == ["open 2 for 2", "stop asking for a"])
         #expect(pool.open(1) == ["assign 1 to 1"])
         #expect(pool.finish(1) == ["assign 2 to 1 again"])
         // The second one is idle once it is open, and keeps its room.
@@ -22,10 +22,10 @@ import Testing
         #expect(pool.submit(1) == ["ask for a"])
         #expect(pool.withdraw(1) == ["stop asking for a"])
         // The answer was on its way.
-        #expect(pool.grant() == ["give 1 of a back"])
+        #expect(pool.grant() == ["give 1 of a back", "stop asking for a"])
         #expect(pool.grant("unknown") == ["give 1 of unknown back"])
         _ = pool.submit(2)
-        #expect(pool.grant() == ["open 1 for 2"])
+        #expect(pool.grant() == ["open 1 for 2", "stop asking for a"])
         #expect(pool.open(1) == ["assign 2 to 1"])
         #expect(pool.lose(1) == ["give 1 of a back"])
     }
@@ -63,6 +63,42 @@ import Testing
         #expect(pool.finish(2) == ["assign 3 to 2 again", "stop asking for a"])
     }
 
+    /// The most urgent exchange goes first, over all keys of an origin, although those of another key wait always.
+    @Test func aKeyWithoutAConnectionHasItsTurn() {
+        var pool = PoolHarness(sharesRoom: true)
+        _ = pool.submit(1)
+        _ = pool.grant()
+        _ = pool.open(1)
+        #expect(pool.submit(2, to: "a/1") == ["ask for a"])
+        #expect(pool.submit(3) == [])
+        #expect(pool.finish(1) == ["close 1", "open 2 for 2"])
+    }
+
+    /// One connection that carries several exchanges drains for what is owed, and not all of them.
+    @Test func oneConnectionDrainsForWhatIsOwed() {
+        var pool = PoolHarness(sharesRoom: true)
+        for number in 1...2 as ClosedRange<UInt64> {
+            _ = pool.submit(number)
+            _ = pool.grant()
+            _ = pool.open(Int(number), capacity: 2)
+            _ = pool.submit(10 + number)
+        }
+        #expect(pool.giveRoom(isOwed: true) == [])
+        #expect(pool.finish(1) == [] && pool.finish(2) == [])
+        // The second one takes exchanges still.
+        #expect(pool.submit(20) == ["assign 20 to 2 again"])
+        #expect(pool.finish(1) == ["close 1", "give 1 of a back"])
+    }
+
+    /// An answer that crosses a second question leaves no need behind.
+    @Test func aSecondQuestionIsTakenBack() {
+        var pool = PoolHarness(sharesRoom: true)
+        #expect(pool.submit(1) == ["ask for a"])
+        #expect(pool.withdraw(1) == ["stop asking for a"])
+        #expect(pool.submit(2) == ["ask for a"])
+        #expect(pool.grant() == ["open 1 for 2", "stop asking for a"])
+    }
+
     @Test func anotherKeyOfTheOriginTakesTheRoom() {
         var pool = PoolHarness(sharesRoom: true)
         pool.confirmsCloses = false
@@ -89,7 +125,7 @@ import Testing
     @Test func oneConnectionOverHTTP2NeedsTheRoomOfOne() {
         var pool = PoolHarness(sharesRoom: true)
         #expect(pool.submit(1...3, .waitsForShared) == ["ask for a"])
-        #expect(pool.grant() == ["open 1 for 1"])
+        #expect(pool.grant() == ["open 1 for 1", "stop asking for a"])
         #expect(pool.open(1, capacity: 100) == ["assign 1 to 1", "assign 2 to 1 again", "assign 3 to 1 again"])
         #expect(pool.finish(1) == [] && pool.finish(1) == [] && pool.finish(1) == [])
         #expect(pool.giveRoom() == ["close 1", "give 1 of a back"])
@@ -156,6 +192,41 @@ import Testing
         // The pool itself can have an idle connection of its own, too.
         #expect(ledger.requests(to: 1) == [RoomLedger.Message(loop: 1, content: .closeOldestIdle)])
         #expect(ledger.giveBack(need(0, "a"), count: 1) == [granted(1, "d")])
+    }
+
+    /// A pool that is asked twice for the room of one connection owes it once.
+    @Test func whatIsStillNeededIsAskedForAgain() {
+        var ledger = RoomLedger(loops: 2, limitPerOrigin: 8, limit: 8)
+        for origin in ["p", "p", "p", "q", "q", "q", "r", "r"] { _ = ledger.ask(need(0, origin)) }
+        _ = ledger.ask(need(1, "a"))
+        _ = ledger.ask(need(1, "b"))
+        let messages = ledger.giveBack(need(0, "p"), count: 1)
+        #expect(messages.first == granted(1, "a"))
+        #expect(messages.contains(giveRoom(0, isOwed: true, "q")))
+    }
+
+    @Test func aBusyPoolGivesRoomInItsTurn() {
+        var ledger = RoomLedger(loops: 2, limitPerOrigin: 4, limit: 4)
+        for _ in 0..<4 { _ = ledger.ask(need(0)) }
+        #expect(ledger.turn(of: 0) { _ in nil } == nil)
+        _ = ledger.ask(need(0, "b"))
+        // The limit for all origins is reached, so that the pool gives room of its richest other origin.
+        #expect(ledger.turn(of: 0) { $0 == "b" ? "a" : nil } == giveRoom(0, isOwed: true))
+        #expect(ledger.turn(of: 1) { _ in nil } == nil)
+        var origin = RoomLedger(loops: 2, limitPerOrigin: 2, limit: 100)
+        for loop in [0, 1] { _ = origin.ask(need(loop)) }
+        _ = origin.ask(need(0))
+        #expect(origin.turn(of: 1) { _ in "z" } == giveRoom(1, isOwed: true))
+        #expect(origin.turn(of: 0) { _ in "z" } == nil)
+        #expect(origin.isUsedElsewhere(need(0)) && !origin.isUsedElsewhere(need(0, "b")))
+    }
+
+    @Test func aPoolThatEndsGivesAllBack() {
+        var ledger = RoomLedger(loops: 2, limitPerOrigin: 2, limit: 2)
+        for _ in 0..<2 { _ = ledger.ask(need(0)) }
+        _ = ledger.ask(need(1))
+        #expect(ledger.leave(0) == [granted(1)])
+        #expect(ledger.room(of: need(0)) == 0 && ledger.room(of: need(1)) == 1 && ledger.free == 1)
     }
 
     @Test func aPoolThatStopsAskingGetsNothing() {

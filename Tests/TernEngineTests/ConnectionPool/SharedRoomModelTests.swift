@@ -18,6 +18,7 @@ struct SharedRoomModelTests {
         var messages: [RoomLedger.Message.Content] = []
         var connections: [ConnectionPool.ConnectionID: Connection] = [:]
         var waiting: Set<UInt64> = []
+        var startsWhileWanted = 0
     }
 
     private struct Model {
@@ -58,6 +59,7 @@ struct SharedRoomModelTests {
             _ loop: Int, _ body: (inout ConnectionPool, inout [ConnectionPool.Action]) -> Void
         ) throws {
             var actions: [ConnectionPool.Action] = []
+            var started = 0
             body(&loops[loop].pool, &actions)
             while !actions.isEmpty {
                 let batch = actions
@@ -71,6 +73,7 @@ struct SharedRoomModelTests {
                     case .assign(let exchange, let id, _):
                         #expect(loops[loop].waiting.remove(exchange) != nil)
                         loops[loop].connections[id]?.inFlight += 1
+                        started += 1
                     case .close(let id):
                         loops[loop].connections[id] = nil
                         loops[loop].pool.closed(id, actions: &actions)
@@ -86,16 +89,23 @@ struct SharedRoomModelTests {
                     }
                 }
             }
-            if !ledger.needs.isEmpty, loops[loop].pool.idleCount > 0 { send(ledger.requests(to: loop)) }
+            guard !ledger.needs.isEmpty else { return }
+            if loops[loop].pool.idleCount > 0 { send(ledger.requests(to: loop)) }
+            loops[loop].startsWhileWanted += started
+            if loops[loop].startsWhileWanted >= 32 {
+                loops[loop].startsWhileWanted = 0
+                let pool = loops[loop].pool
+                if let message = ledger.turn(of: loop, richest: { pool.richestOrigin(except: $0) }) { send([message]) }
+            }
         }
 
-        mutating func submit(_ loop: Int) throws {
+        mutating func submit(_ loop: Int, to name: String? = nil, policy given: UInt64? = nil) throws {
             let exchange = nextExchange
             nextExchange += 1
             loops[loop].waiting.insert(exchange)
-            let origin = Self.origins[random.below(Self.origins.count)]
+            let origin = name ?? Self.origins[random.below(Self.origins.count)]
             let priority = random.below(3)
-            let policy = UInt64(random.below(2))
+            let policy = given ?? UInt64(random.below(2))
             try perform(loop) { pool, actions in
                 var poolKey = PoolKey(origin: origin)
                 poolKey.policy = policy
@@ -172,6 +182,28 @@ struct SharedRoomModelTests {
         // The room of each connection is counted, and no other.
         for _ in 0..<10_000 { _ = try model.proceed(model.random.below(model.loops.count)) }
         #expect(model.ledger.free == model.limit - model.open() && model.ledger.needs.isEmpty)
+    }
+
+    /// An exchange of another key, or of another origin, has its turn although one key always has exchanges that wait.
+    @Test(arguments: [("a", 1, 0), ("b", 0, 0), ("a", 1, 1), ("b", 0, 1)] as [(String, UInt64, Int)])
+    func everyKeyHasItsTurn(origin: String, policy: UInt64, loop: Int) throws {
+        var model = Model(seed: 11)
+        for busy in model.loops.indices {
+            for _ in 0..<100 { try model.submit(busy, to: "a", policy: 0) }
+        }
+        for _ in 0..<300 { for busy in model.loops.indices { _ = try model.proceed(busy) } }
+        let exchange = model.nextExchange
+        try model.submit(loop, to: origin, policy: policy)
+        var rounds = 0
+        while model.loops[loop].waiting.contains(exchange), rounds < 3_000 {
+            rounds += 1
+            for busy in model.loops.indices {
+                // More come than end.
+                try model.submit(busy, to: "a", policy: 0)
+                _ = try model.proceed(busy)
+            }
+        }
+        #expect(rounds < 3_000)
     }
 
     /// A loop whose exchanges never end for long does not keep another one from its part.

@@ -20,14 +20,14 @@ extension ImagePipeline {
 
     #if os(Linux)
     /// The previews that running loads decode.
-    var previews: [PreviewDecoding] { jobs.values.compactMap { ($0 as? DecodeImageJob)?.preview } }
+    var previews: [PreviewDecoding] { workingJobs.values.compactMap { ($0 as? DecodeImageJob)?.preview } }
     #endif
 
     /// Returns the state that a pipeline still holds for its loads. Empty once all loads have ended.
     func leftovers() -> [String] {
         var left: [String] = []
         func check(_ name: String, _ count: Int) { if count != 0 { left.append("\(name): \(count)") } }
-        check("jobs", jobs.count)
+        check("workingJobs", workingJobs.count)
         check("imageJobs", imageJobs.count)
         check("dataJobs", dataJobs.count)
         check("writes", disk.writes.withLock { $0.tasks.count })

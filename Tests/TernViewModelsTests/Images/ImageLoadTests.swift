@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 import TernTesting
 import Testing
 
@@ -119,7 +120,11 @@ struct ImageLoadEndTests {
         var request = photos.request("/slow/1")
         request.options.revalidation = .always
         let task = photos.pipeline.task(for: request)
-        view.meanwhile = { task.finish(.success(changed)) }
+        view.meanwhile = {
+            var callers: [Waiter<Bool>] = []
+            task.finish(.success(changed), callers: &callers)
+            for caller in callers { caller.resume(returning: true) }
+        }
         if isThereAtOnce { task.deliver(first) }
         let load = view.showImage(of: task)
         if !isThereAtOnce { task.deliver(first) }

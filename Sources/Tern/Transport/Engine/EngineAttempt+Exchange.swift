@@ -78,7 +78,9 @@ extension EngineAttempt: ExchangeHandler {
             && !head.removableCodings.isEmpty
         isStreamed = attempt.request.streamsBody(of: head, isCompressed: isCompressed)
         attempt.expectBody(of: head)
-        if isStreamed, connection?.version != .http2, attempt.request.delivery == .streamed, head.isOfLiveStream {
+        if isStreamed, connection?.version != .http2, attempt.request.delivery == .streamed, head.isOfLiveStream,
+            SessionLoops.isAtHome(attempt)
+        {
             exchange?.becomesLive()
         }
         if isStreamed || attempt.request.announcesHead {

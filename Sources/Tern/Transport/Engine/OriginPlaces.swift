@@ -26,6 +26,8 @@ struct OriginPlaces: Sendable {
     struct Place: Sendable, Equatable {
         let loop: Int
         let origin: Int
+        /// Whether the loop is the home of the origin.
+        let isHome: Bool
     }
 
     private struct Origin: Sendable {
@@ -74,7 +76,7 @@ struct OriginPlaces: Sendable {
         }
         origins[index]?.counts[loop] += 1
         counts[loop] += 1
-        return Place(loop: loop, origin: index)
+        return Place(loop: loop, origin: index, isHome: loop == origins[index]?.home)
     }
 
     private func choice(of origin: Origin, mayShare: Bool, _ isAvailable: (Int) -> Bool) -> Int {

@@ -78,7 +78,8 @@ final class SessionLoops: Sendable {
     /// Chooses the loop of an attempt, and starts it there.
     func start(_ attempt: Attempt, operation: UInt64) {
         let place = place(for: attempt)
-        attempt.place.store(place.origin << Self.loopBits | place.loop, ordering: .relaxed)
+        let bits = place.loop | (place.isHome ? 0 : Self.awayBit)
+        attempt.place.store(place.origin << Self.loopBits | bits, ordering: .relaxed)
         _ = clients.number(on: place.loop) { loop in
             loop.open { [settings, room] context, client in
                 LoopSession(
@@ -101,10 +102,15 @@ final class SessionLoops: Sendable {
     }
 
     private static let loopBits = 8
+    private static let awayBit = 1 << (loopBits - 1)
+
+    /// Returns whether an attempt is at the home of its origin.
+    static func isAtHome(_ attempt: Attempt) -> Bool { attempt.place.load(ordering: .relaxed) & awayBit == 0 }
 
     private static func place(of attempt: Attempt) -> OriginPlaces.Place {
         let number = attempt.place.load(ordering: .relaxed)
-        return OriginPlaces.Place(loop: number & (1 << loopBits - 1), origin: number >> loopBits)
+        return OriginPlaces.Place(
+            loop: number & (awayBit - 1), origin: number >> loopBits, isHome: isAtHome(attempt))
     }
 
     private func place(for attempt: Attempt) -> OriginPlaces.Place {
