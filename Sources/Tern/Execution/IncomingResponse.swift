@@ -32,8 +32,8 @@ package struct IncomingResponse: Sendable {
         let downloadPlace: DownloadPlace?
 
         init(
-            _ request: PreparedRequest, _ running: RunningAttempt?, decoder: ContentDecoder? = nil, ownBody: OwnBody? = nil,
-            recorder: (any BodyRecorder)? = nil, downloadPlace: DownloadPlace? = nil
+            _ request: PreparedRequest, _ running: RunningAttempt?, decoder: ContentDecoder? = nil,
+            ownBody: OwnBody? = nil, recorder: (any BodyRecorder)? = nil, downloadPlace: DownloadPlace? = nil
         ) {
             self.downloadPlace = downloadPlace
             self.request = request

@@ -64,7 +64,9 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// - Parameter generation: The generation of a recovered value, which is only stored if it is still the latest of
     ///   its key.
     @inlinable
-    mutating func insert(_ entry: Entry, hash: UInt64, recovering generation: UInt64?, into removed: inout Removed)
+    mutating func insert(
+        _ entry: Entry, hash: UInt64, recovering generation: UInt64?, into removed: inout Removed
+    )
         -> Bool
     {
         if let generation, recoverable.entries[entry.key]?.generation != generation { return false }
@@ -192,7 +194,9 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// Removes the entry of a key if it has expired. Returns the evicted value of the key that may still be in use.
     @inlinable
-    mutating func recoverableEntry(of key: Key, hash: UInt64, now: UInt64, into removed: inout Removed)
+    mutating func recoverableEntry(
+        of key: Key, hash: UInt64, now: UInt64, into removed: inout Removed
+    )
         -> RecoverableTable<Key, Value>.Entry?
     {
         if let slot = shards.find(key, hash: hash) {

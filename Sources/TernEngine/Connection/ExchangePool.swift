@@ -324,8 +324,12 @@ package final class ExchangePool {
             messages += room.turn { pool.richestOrigin(except: $0) }
         }
         isGivingRoom = true
-        for message in messages { receive(message) }
+        receive(messages)
         isGivingRoom = false
+    }
+
+    private func receive(_ messages: [SharedRoom.Message]) {
+        for message in messages { receive(message) }
     }
 
     /// Starts and stops the time limits for connecting. An exchange that has lost one connection to another one
@@ -374,12 +378,11 @@ package final class ExchangePool {
         case .open(let connection, let key, _): open(connection, key)
         case .close(let connection): close(connection)
         case .ask(let origin):
-            let messages = settings.room?.ask(
-                origin, hasIdleOfOrigin: pool.hasIdle(origin), hasIdle: pool.idleCount > 0)
-            messages?.forEach { receive($0) }
+            receive(
+                settings.room?.ask(origin, hasIdleOfOrigin: pool.hasIdle(origin), hasIdle: pool.idleCount > 0) ?? [])
         case .stopAsking(let origin): settings.room?.stopAsking(origin)
         case .giveBack(let origin, let count):
-            settings.room?.giveBack(origin, count: count).forEach { receive($0) }
+            receive(settings.room?.giveBack(origin, count: count) ?? [])
         }
     }
 

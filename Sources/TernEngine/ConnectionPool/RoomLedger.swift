@@ -96,7 +96,7 @@ package struct RoomLedger: Sendable {
         origins[need.origin] = counts.sum > 0 ? counts : nil
         used[need.loop] -= given
         sum -= given
-        // What one pool owes can have been asked of it for several others.
+        // The same room of a pool can have been asked for by several others.
         return grant() + (needs.first { hasLessThanItsPart($0) }.map { requests(for: $0) } ?? [])
     }
 

@@ -30,14 +30,14 @@ struct DecodingContext: Sendable {
         do throws(ImageError) {
             let bytes = if let decrypt { try await Self.decrypted(data, by: decrypt) } else { data }
             let start = MonotonicClock.nanoseconds()
-            let stored = try decode(bytes, for: key)
+            let stored = try image(from: bytes, for: key)
             return (.success(stored), MonotonicClock.nanoseconds() - start)
         } catch {
             return (.failure(error), nil)
         }
     }
 
-    private func decode(_ data: Data, for key: ImageLoadKey) throws(ImageError) -> StoredImage {
+    private func image(from data: Data, for key: ImageLoadKey) throws(ImageError) -> StoredImage {
         let decoder = try decoders.decoder(for: data)
         let options = key.imageKey.decoding
         let frames =

@@ -250,7 +250,9 @@ final class LoadImageJob: LoadJob {
     /// for the others.
     private func fail(_ error: ImageError, in pipeline: isolated ImagePipeline) {
         // The load of the input image has recorded its own failure, and that of the bytes a refusal.
-        if key.imageKey.processors.isEmpty, !error.isRefusal { pipeline.recordFailure(error, of: request, user: .unknown) }
+        if key.imageKey.processors.isEmpty, !error.isRefusal {
+            pipeline.recordFailure(error, of: request, user: .unknown)
+        }
         guard case .retry(let first) = subscribers.fail(isFinal: error.isFinal) else {
             return finish(.failure(error), isUnchanged: false, in: pipeline)
         }

@@ -34,7 +34,9 @@ final class ProcessImageJob: LoadJob {
     }
 
     override func receive(image result: Result<ImageResponse, ImageError>, in pipeline: isolated ImagePipeline) {
-        guard case .success(let response) = result, !processors.isEmpty else { return finish(image: result, in: pipeline) }
+        guard case .success(let response) = result, !processors.isEmpty else {
+            return finish(image: result, in: pipeline)
+        }
         let (context, imageKey, processor) = (pipeline.decodingContext, key.imageKey, processors.removeFirst())
         enter(.process, in: pipeline) {
             self.run(in: pipeline, holding: .process, on: context.executor) {
@@ -59,7 +61,8 @@ final class ProcessImageJob: LoadJob {
         let number = number
         pipeline.workingJobs[number] = self
         previewWork = pipeline.decodingContext.executor.start {
-            () throws(ImageError) in try processor.process(preview)
+            () throws(ImageError) in
+            try processor.process(preview)
         } then: { result in
             switch result {
             case .success(let image): pipeline.send(.update(number, .preview(image)))

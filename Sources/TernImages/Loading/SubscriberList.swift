@@ -42,6 +42,7 @@ struct SubscriberList<Subscriber: Identifiable> {
     private var first = 0
     /// The indices by subscriber; empty in a short list.
     private var indices: [Subscriber.ID: Int] = [:]
+    /// The priorities of the entries.
     private var priorities = PriorityCounts()
     private var wasRetried = false
     /// The number of subscribers.
@@ -50,7 +51,7 @@ struct SubscriberList<Subscriber: Identifiable> {
     /// The number of entries, those of subscribers that have left included.
     var capacity: Int { entries.count }
     /// The highest priority among the subscribers.
-    var priority: LoadPriority { priorities.highest }
+    var priority: LoadPriority { only?.priority ?? priorities.highest }
     /// The subscribers in the order in which they joined.
     var all: [Subscriber] {
         if let only { return [only.subscriber] }
@@ -67,7 +68,6 @@ struct SubscriberList<Subscriber: Identifiable> {
     mutating func add(_ subscriber: Subscriber, _ priority: LoadPriority) -> LoadPriority? {
         let before = self.priority
         count += 1
-        priorities.add(priority)
         append(Entry(subscriber: subscriber, priority: priority))
         return changed(from: before)
     }
@@ -77,8 +77,12 @@ struct SubscriberList<Subscriber: Identifiable> {
             only = entry
             return
         }
-        if let only = only.take() { entries.append(only) }
+        if let only = only.take() {
+            entries.append(only)
+            priorities.add(only.priority)
+        }
         entries.append(entry)
+        priorities.add(entry.priority)
         if !indices.isEmpty {
             indices[entry.subscriber.id] = entries.count - 1
         } else if entries.count > Self.searchLimit {
@@ -91,7 +95,8 @@ struct SubscriberList<Subscriber: Identifiable> {
         let before = priority
         if let only {
             guard only.subscriber.id == id else { return .unknown }
-            removeOnly()
+            self.only = nil
+            count = 0
             return .ends
         }
         guard let index = index(of: id) else { return .unknown }
@@ -105,13 +110,12 @@ struct SubscriberList<Subscriber: Identifiable> {
         if let entry = only {
             guard entry.subscriber.id == id else { return nil }
             only?.priority = priority
-            priorities.remove(entry.priority)
         } else {
             guard let index = index(of: id), let old = entries[index]?.priority else { return nil }
             entries[index]?.priority = priority
             priorities.remove(old)
+            priorities.add(priority)
         }
-        priorities.add(priority)
         return changed(from: before)
     }
 
@@ -145,12 +149,6 @@ struct SubscriberList<Subscriber: Identifiable> {
         return entries[first...].firstIndex { $0?.subscriber.id == id }
     }
 
-    private mutating func removeOnly() {
-        guard let entry = only.take() else { return }
-        priorities.remove(entry.priority)
-        count -= 1
-    }
-
     private mutating func removeEntry(at index: Int) {
         guard let entry = entries[index] else { return }
         entries[index] = nil
@@ -171,19 +169,21 @@ struct SubscriberList<Subscriber: Identifiable> {
     }
 }
 
-/// The number of subscribers of each priority. Without memory of its own.
+/// The number of subscribers of each priority.
 struct PriorityCounts {
-    private var counts = SIMD16<UInt32>()
+    /// By level; empty before the first subscriber.
+    private var counts: [UInt32] = []
 
-    mutating func add(_ priority: LoadPriority) { counts[priority.level] += 1 }
+    mutating func add(_ priority: LoadPriority) {
+        if counts.isEmpty { counts = [UInt32](repeating: 0, count: LoadPriority.count) }
+        counts[priority.level] += 1
+    }
 
     mutating func remove(_ priority: LoadPriority) { counts[priority.level] -= 1 }
 
     /// The highest priority whose count is above zero; the lowest one if all are zero.
     var highest: LoadPriority {
-        var level = LoadPriority.count - 1
-        while level > 0, counts[level] == 0 { level -= 1 }
-        return LoadPriority(level: level)
+        LoadPriority(level: counts.lastIndex { $0 > 0 } ?? 0)
     }
 }
 

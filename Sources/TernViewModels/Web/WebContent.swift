@@ -87,8 +87,7 @@ public struct WebTransform: Sendable {
 /// Builds the content of a web view from a response. Pure; runs off every actor.
 enum WebContentBuilder {
     @concurrent
-    static func content(of response: Response<Data>, _ options: WebOptions) async -> Result<WebContent, FailureCause>
-    {
+    static func content(of response: Response<Data>, _ options: WebOptions) async -> Result<WebContent, FailureCause> {
         do {
             return .success(try content(from: response.value, head: response.head, options: options))
         } catch let problem as TextDecoding.Problem {

@@ -195,7 +195,7 @@ import Testing
     }
 
     /// A pool that is asked twice for the room of one connection owes it once.
-    @Test func whatIsStillNeededIsAskedForAgain() {
+    @Test func aNeedThatIsLeftIsAskedForAgain() {
         var ledger = RoomLedger(loops: 2, limitPerOrigin: 8, limit: 8)
         for origin in ["p", "p", "p", "q", "q", "q", "r", "r"] { _ = ledger.ask(need(0, origin)) }
         _ = ledger.ask(need(1, "a"))

@@ -170,7 +170,8 @@ struct SharedRoomModelTests {
             }
         }
         var rounds = 0
-        while model.loops.contains(where: { !$0.waiting.isEmpty || $0.connections.values.contains { $0.inFlight > 0 } }),
+        while model.loops.contains(where: { !$0.waiting.isEmpty || $0.connections.values.contains { $0.inFlight > 0 } }
+        ),
             rounds < 200_000
         {
             rounds += 1

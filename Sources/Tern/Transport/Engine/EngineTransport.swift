@@ -24,8 +24,8 @@ final class EngineTransport: Transport {
         let all = EventLoops.nextInTurn()
         loop = all[0]
         loops = SessionLoops(all, settings)
-        client = loops == nil
-            ? loop.open { LoopSession(settings, context: $0, client: $1, sharing: nil) } : 0
+        client =
+            loops == nil ? loop.open { LoopSession(settings, context: $0, client: $1, sharing: nil) } : 0
         // Set up before the first request if possible. Otherwise, a request tries again.
         _ = loop.problem()
     }
