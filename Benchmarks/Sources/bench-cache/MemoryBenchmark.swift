@@ -15,6 +15,16 @@ enum MemoryBenchmark {
     }
 }
 
+extension MemoryCacheConfiguration {
+    /// A limit of entries. Memory pressure on the machine of the benchmark evicts none.
+    static func count(_ limit: Int, _ policy: MemoryCachePolicy) -> MemoryCacheConfiguration {
+        var configuration = MemoryCacheConfiguration(
+            limits: MemoryCacheLimits(cost: .max, count: limit), policy: policy)
+        configuration.pressure = nil
+        return configuration
+    }
+}
+
 /// A number with so many digits after the point.
 func decimal(_ value: Double, _ digits: Int = 1) -> String {
     var scale = 1.0

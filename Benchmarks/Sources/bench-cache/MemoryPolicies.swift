@@ -11,7 +11,7 @@ protocol ComparedPolicy {
 struct OursS3FIFO: ComparedPolicy {
     private let cache: MemoryCache<Int, Bool>
 
-    init(capacity: Int) { cache = MemoryCache(countLimit: capacity, policy: .s3FIFO) }
+    init(capacity: Int) { cache = MemoryCache(.count(capacity, .s3FIFO)) { _ in 1 } }
 
     func access(_ key: Int) -> Bool {
         if cache.value(for: key) != nil { return true }
@@ -24,7 +24,7 @@ struct OursS3FIFO: ComparedPolicy {
 struct OursLRU: ComparedPolicy {
     private let cache: MemoryCache<Int, Bool>
 
-    init(capacity: Int) { cache = MemoryCache(countLimit: capacity, policy: .lru) }
+    init(capacity: Int) { cache = MemoryCache(.count(capacity, .lru)) { _ in 1 } }
 
     func access(_ key: Int) -> Bool {
         if cache.value(for: key) != nil { return true }

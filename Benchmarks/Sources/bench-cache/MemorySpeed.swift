@@ -65,11 +65,11 @@ enum MemorySpeed {
         _ name: String, _ policy: MemoryCachePolicy, _ keys: Keys<Key>, _ limit: Double?,
         value: @autoclosure () -> Value, size: @Sendable @escaping (Value) -> Int
     ) async {
-        let cache = MemoryCache<Key, Value>(countLimit: entries, policy: policy)
+        let cache = MemoryCache<Key, Value>(.count(entries, policy)) { _ in 1 }
         for key in keys.one[..<entries] { cache[key] = value() }
         let held = Keys(one: Array(keys.one[..<entries]), two: Array(keys.two[..<entries]))
         let absent = Array(keys.one[entries...])
-        let other = MemoryCache<Key, Value>(countLimit: entries, policy: policy)
+        let other = MemoryCache<Key, Value>(.count(entries, policy)) { _ in 1 }
         for key in held.two { other[key] = value() }
         let one = alone { hits(cache, held.one, seed: 1, size: size) }
         let two = await together {
