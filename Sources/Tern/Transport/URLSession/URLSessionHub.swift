@@ -9,7 +9,7 @@ import FoundationNetworking
 /// so commands take effect in call order, and never meet a lock of their caller.
 final class URLSessionHub: NSObject, Sendable {
     private struct Shared {
-        var byTransfer: [UInt64: URLSessionAttempt] = [:]
+        var byAttempt: [UInt64: URLSessionAttempt] = [:]
         var byTask: [Int: URLSessionAttempt] = [:]
         var session: URLSession?
         /// The files to remove when their tasks have ended.
@@ -21,7 +21,7 @@ final class URLSessionHub: NSObject, Sendable {
         var nextCheck = UInt64.max
 
         mutating func takeSessionToInvalidate() -> URLSession? {
-            guard isClosing, byTransfer.isEmpty else { return nil }
+            guard isClosing, byAttempt.isEmpty else { return nil }
             defer { session = nil }
             return session
         }
@@ -66,15 +66,15 @@ final class URLSessionHub: NSObject, Sendable {
         if case .pipe(let pipe, let length) = attempt.request.source {
             body = attempt.request.upgrade == nil ? makeBody(pipe, length) : makeSocket(pipe, attempt)
         }
-        let attempt = URLSessionAttempt(attempt, abilities: abilities, body: body)
-        shared.withLock { $0.byTransfer[attempt.id] = attempt }
-        watch(attempt)
+        let running = URLSessionAttempt(attempt, abilities: abilities, body: body)
+        shared.withLock { $0.byAttempt[attempt.id] = running }
+        watch(running)
         if let body {
-            body.begin { [self] upload in post { hub in hub.send(upload, attempt) } }
+            body.begin { [self] upload in post { hub in hub.send(upload, running) } }
         } else if case .bytes(let data) = attempt.request.source {
-            send(.whole(data), attempt)
+            send(.whole(data), running)
         } else {
-            send(.none, attempt)
+            send(.none, running)
         }
     }
 
@@ -90,14 +90,14 @@ final class URLSessionHub: NSObject, Sendable {
         return SystemSocket(pipe, key: attempt.request.headers["Sec-WebSocket-Key"] ?? "") { [queue] work in
             queue.addOperation(work)
         } takesBytes: { [weak self] in
-            self?.shared.withLock { $0.byTransfer[id] }?.takesBytes ?? false
+            self?.shared.withLock { $0.byAttempt[id] }?.takesBytes ?? false
         } report: { [weak self] event in
             self?.handle(event, ofSocket: id)
         }
     }
 
     private func handle(_ event: SystemEvent, ofSocket id: UInt64) {
-        guard let attempt = shared.withLock({ $0.byTransfer[id] }) else { return }
+        guard let attempt = shared.withLock({ $0.byAttempt[id] }) else { return }
         attempt.handle(event)
         settle(attempt)
     }
@@ -176,7 +176,7 @@ final class URLSessionHub: NSObject, Sendable {
         guard attempt.isEnded else { return watch(attempt) }
         let session = shared.withLock { shared -> URLSession? in
             if let task = attempt.taskIdentifier, shared.byTask[task] != nil { return nil }
-            shared.byTransfer[attempt.attempt.id] = nil
+            shared.byAttempt[attempt.attempt.id] = nil
             return shared.takeSessionToInvalidate()
         }
         session?.finishTasksAndInvalidate()
@@ -191,8 +191,8 @@ final class URLSessionHub: NSObject, Sendable {
         session?.finishTasksAndInvalidate()
     }
 
-    func control(_ attempt: UInt64, _ command: AttemptCommand) {
-        guard let attempt = shared.withLock({ $0.byTransfer[attempt] }) else { return }
+    func control(_ id: UInt64, _ command: AttemptCommand) {
+        guard let attempt = shared.withLock({ $0.byAttempt[id] }) else { return }
         attempt.control(command)
         settle(attempt)
     }
@@ -221,16 +221,16 @@ final class URLSessionHub: NSObject, Sendable {
 
     /// Restores a task: its stored and further events go to an attempt of its own.
     func adopt(_ task: any SystemTask, for attempt: Attempt, onFile: @escaping @Sendable (String) -> Void) {
-        let attempt = URLSessionAttempt(attempt, abilities: abilities, onFile: onFile)
+        let running = URLSessionAttempt(attempt, abilities: abilities, onFile: onFile)
         let parked = shared.withLock { shared in
-            shared.byTransfer[attempt.id] = attempt
-            shared.byTask[task.taskIdentifier] = attempt
+            shared.byAttempt[attempt.id] = running
+            shared.byTask[task.taskIdentifier] = running
             return shared.parked.removeValue(forKey: task.taskIdentifier)?.events ?? []
         }
-        attempt.start(task)
+        running.start(task)
         if task.countOfBytesReceived > 0 {
             let expected = task.countOfBytesExpectedToReceive
-            attempt.handle(.wrote(task.countOfBytesReceived, of: expected > 0 ? expected : nil))
+            running.handle(.wrote(task.countOfBytesReceived, of: expected > 0 ? expected : nil))
         }
         for event in parked { handle(event, task) }
     }
@@ -259,7 +259,7 @@ final class URLSessionHub: NSObject, Sendable {
             // An earlier check was scheduled meanwhile and has run.
             guard shared.nextCheck == deadline else { return [] }
             shared.nextCheck = .max
-            return Array(shared.byTransfer.values)
+            return Array(shared.byAttempt.values)
         }
         for attempt in attempts {
             attempt.checkLimits()
