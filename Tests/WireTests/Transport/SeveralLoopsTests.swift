@@ -152,7 +152,8 @@ struct SeveralLoopsTests {
                 for task in held { _ = try await task.value }
                 let counts = await session.openConnections
                 let open = counts.reduce(0) { $0 + $1.activeCount + $1.idleCount }
-                #expect(counts.count == 2 && open == 16)
+                // Both loops can close an idle connection for the request, if both become idle at the same moment.
+                #expect(counts.count == 2 && (15...16).contains(open))
             }
         }
     }
