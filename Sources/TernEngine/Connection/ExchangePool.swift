@@ -26,7 +26,7 @@ package final class ExchangePool {
         package var connection = LoopConnections.Settings()
         /// Answers the challenges of a proxy for a tunnel.
         package var authorizeProxy: @Sendable (_ proxy: ProxyAddress, _ target: String) -> ProxyTunnel.Authorize
-        /// Calls `ExchangePool.closeOldestIdle()`, for others in the process that lack a descriptor; nil for nobody.
+        /// Sends the pool `closeOldestIdle`, for others in the process that lack a descriptor; nil for nobody.
         package var spares: SpareDescriptors.Holder?
 
         /// The greatest time that others wait for one handshake, from its request on, in nanoseconds. 10 seconds by
@@ -46,7 +46,7 @@ package final class ExchangePool {
     }
 
     /// A connection of the pool.
-    private struct ConnectionRecord {
+    struct ConnectionRecord {
         let key: ConnectionPool.KeyID
         var isOpen = false
         /// Whether an exchange was started on the connection.
@@ -55,58 +55,58 @@ package final class ExchangePool {
 
     /// The number of times that an exchange goes to another new connection after a new one ended before the request was
     /// sent.
-    private static let newConnectionsPerExchange = 2
+    static let newConnectionsPerExchange = 2
     private static let keptDestinations = 2_048
     private static let startsBeforeTurn = 32
 
-    private let settings: Settings
-    private let context: LoopContext
+    let settings: Settings
+    let context: LoopContext
     private let poolPlace: Confined<ConnectionPool>
-    private var pool: ConnectionPool {
+    var pool: ConnectionPool {
         @inline(__always) _read { yield poolPlace.value }
         @inline(__always) _modify { yield &poolPlace.value }
     }
     /// The connections that open at this moment, while the pool gives them their first exchanges.
-    private var justOpened: [ConnectionPool.ConnectionID] = []
+    var justOpened: [ConnectionPool.ConnectionID] = []
     /// Whether an exchange starts outside of `perform()`.
     private var isStartingDirectly = false
     private lazy var connections = LoopConnections(settings.connection, context: context, pool: self)
-    private let records = Confined(ConnectionTable<ConnectionRecord>())
+    let records = Confined(ConnectionTable<ConnectionRecord>())
     /// The origins of the connections that another protocol uses, which the pool no longer counts.
-    private var detached: [ConnectionPool.ConnectionID: String] = [:]
+    var detached: [ConnectionPool.ConnectionID: String] = [:]
     /// The connections over HTTP/2 whose servers allow extended CONNECT, by their keys.
-    private var extendedConnections: [ConnectionPool.KeyID: Set<ConnectionPool.ConnectionID>] = [:]
+    var extendedConnections: [ConnectionPool.KeyID: Set<ConnectionPool.ConnectionID>] = [:]
     /// The exchanges that wait for a connection.
-    private var waiting: [UInt64: HTTPExchange] = [:]
+    var waiting: [UInt64: HTTPExchange] = [:]
     /// The keys whose exchanges wait to share a first connection, so that their time limits for connecting run.
     private var keysWithSharers: Set<ConnectionPool.KeyID> = []
     /// The exchange that is being submitted. It most often gets a connection at once.
     private var submitted: HTTPExchange?
     private var lastID: UInt64 = 0
     /// The destinations by the number of their key in the pool, for the connections that the pool opens.
-    private var destinations: [ConnectionPool.KeyID: Destination] = [:]
+    var destinations: [ConnectionPool.KeyID: Destination] = [:]
     /// The number of destinations at which those that the pool has forgotten are removed.
     private var destinationLimit = keptDestinations
     /// The number of destinations that are remembered.
     var destinationCount: Int { destinations.count }
-    private let actions = Confined<[ConnectionPool.Action]>([])
+    let actions = Confined<[ConnectionPool.Action]>([])
     private var isPerforming = false
     private var isGivingRoom = false
     /// The number of exchanges that were started while others waited for room, since the pool has given some.
     private var startsWhileWanted = 0
     private let idleTimer = LoopTimer()
     /// The exchanges for which no descriptor was free. They are submitted again when the timer fires.
-    private var lacking: [UInt64: HTTPExchange] = [:]
-    private let lackTimer = LoopTimer()
+    var lacking: [UInt64: HTTPExchange] = [:]
+    let lackTimer = LoopTimer()
     /// The exchanges that ask for another protocol.
-    private var handshakes: HandshakeTurns {
+    var handshakes: HandshakeTurns {
         if let turns { return turns }
         let turns = HandshakeTurns(context: context, turnLength: settings.handshakeTurn, owner: self)
         self.turns = turns
         return turns
     }
     /// nil until an exchange asks for another protocol.
-    private var turns: HandshakeTurns?
+    var turns: HandshakeTurns?
 
     /// Creates a pool on a loop.
     package init(_ settings: Settings, context: LoopContext) {
@@ -272,12 +272,6 @@ package final class ExchangePool {
         return counts
     }
 
-    /// Closes the connection that has been idle for the longest time, because the process lacks a descriptor.
-    package func closeOldestIdle() {
-        pool.closeOldestIdle(actions: &actions.value)
-        perform()
-    }
-
     /// Closes the connections that carry no exchange, and each other one when its last exchange has ended.
     package func drain() {
         for connection in records.value.connections { draining(connection) }
@@ -286,7 +280,7 @@ package final class ExchangePool {
     // MARK: Connections
 
     /// Performs the actions of the pool, also those that the performed ones cause.
-    private func perform() {
+    func perform() {
         if isPerforming { return }
         isPerforming = true
         while !actions.value.isEmpty {
@@ -303,7 +297,7 @@ package final class ExchangePool {
 
     // MARK: Room that pools on other loops share
 
-    /// Receives a message of another pool of the session.
+    /// Receives a message of another pool of the session, or of others in the process that lack a descriptor.
     package func receive(_ message: SharedRoom.Message) {
         switch message {
         case .granted(let origin): pool.granted(origin, actions: &actions.value)
@@ -349,7 +343,7 @@ package final class ExchangePool {
 
     /// Stops the time limits for connecting of exchanges that waited to share a connection, and wait in the queue
     /// again. All that wait are looked at once for each first connection of a key.
-    private func stopSharers(of key: ConnectionPool.KeyID?) {
+    func stopSharers(of key: ConnectionPool.KeyID?) {
         guard let key, keysWithSharers.contains(key), !pool.awaitsSharedConnection(key) else { return }
         keysWithSharers.remove(key)
         for exchange in waiting.values
@@ -407,7 +401,7 @@ package final class ExchangePool {
 
     /// Forgets a connection that no longer exists. Returns false if it is forgotten already.
     @discardableResult
-    private func forget(_ connection: ConnectionPool.ConnectionID) -> Bool {
+    func forget(_ connection: ConnectionPool.ConnectionID) -> Bool {
         guard let record = records.value.remove(connection) else { return false }
         removeExtendedConnect(connection, record.key)
         return true
@@ -422,153 +416,6 @@ package final class ExchangePool {
         }
         records.value[connection] = ConnectionRecord(key: key)
         connections.open(connection, to: destination, authorize: authorize)
-    }
-}
-
-/// The calls of `LoopConnections`.
-extension ExchangePool {
-    /// Called when a connection is open for so many exchanges at a time. Over HTTP/2, it `isShared`: it carries so many
-    /// until `capacityChanged(_:to:)` reports the limit of the server.
-    func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool) {
-        guard var record = records.value[connection] else { return }
-        record.isOpen = true
-        records.value[connection] = record
-        if !isShared {
-            destinations[record.key]?.speaksHTTP1 = true
-            // A destination that never speaks HTTP/2 says nothing about the others of its origin.
-            if destinations[record.key]?.allowsHTTP2 == true { learn(1, of: record.key) }
-        }
-        // A connection over a Unix socket opens within `perform()`, which then starts its first exchange.
-        justOpened.append(connection)
-        // The first SETTINGS of a server over HTTP/2 state its limit.
-        pool.opened(
-            connection, capacity: capacity, awaitsLimit: isShared, now: context.now, actions: &actions.value)
-        perform()
-        stopSharers(of: record.key)
-    }
-
-    /// Called when a connection cannot be opened.
-    func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError) {
-        let key = records.value[connection]?.key
-        guard forget(connection) else { return }
-        let failed = pool.openFailed(connection, actions: &actions.value).flatMap { waiting.removeValue(forKey: $0) }
-        perform()
-        stopSharers(of: key)
-        guard let failed else { return }
-        if failed.upgrade != nil { handshakes.leave(failed.id) }
-        if waitsForDescriptor(failed, after: error) { return }
-        failed.handler.didEnd(error, isDeadConnection: false)
-    }
-
-    /// Lets an exchange wait that failed for want of a descriptor while an idle connection of the process is closed for
-    /// it. Returns false for other errors, without such a connection, and after too many tries.
-    private func waitsForDescriptor(_ exchange: HTTPExchange, after error: EngineError) -> Bool {
-        guard error.kind == .outOfDescriptors, exchange.descriptorsLacked < SpareDescriptors.tries,
-            SpareDescriptors.closeOldest()
-        else { return false }
-        exchange.descriptorsLacked += 1
-        exchange.stopsConnecting()
-        lacking[exchange.id] = exchange
-        if lacking.count == 1 { context.schedule(lackTimer, at: context.now + SpareDescriptors.pause) }
-        return true
-    }
-
-    /// Called when an exchange has left its connection. One that is not reusable takes no further exchange.
-    func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
-        pool.finished(on: connection, isReusable: isReusable, now: context.now, actions: &actions.value)
-        perform()
-        turns?.ended(on: connection)
-    }
-
-    /// Called when the server has switched a connection to another protocol. It no longer belongs to the pool, but
-    /// stays open until `closed(_:)`.
-    func detached(_ connection: ConnectionPool.ConnectionID) {
-        guard let record = records.value.remove(connection) else { return }
-        // The pool remembers a key as long as it has a connection.
-        detached[connection] = pool.key(record.key)?.origin ?? ""
-        pool.closed(connection, actions: &actions.value)
-        perform()
-        turns?.ended(on: connection)
-    }
-
-    /// Called when a connection is closed, by the peer or by `LoopConnections.close(_:)`.
-    func closed(_ connection: ConnectionPool.ConnectionID) {
-        if detached.removeValue(forKey: connection) != nil { return }
-        let key = records.value[connection]?.key
-        forget(connection)
-        pool.closed(connection, actions: &actions.value)
-        perform()
-        stopSharers(of: key)
-        turns?.ended(on: connection)
-    }
-
-    private func learn(_ capacity: Int, of key: ConnectionPool.KeyID) {
-        if let learn = settings.learn, let origin = pool.key(key)?.origin { learn(origin, capacity) }
-    }
-
-    /// Called when the number of exchanges that a connection carries at a time has changed.
-    func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {
-        if capacity > 0, let key = records.value[connection]?.key { learn(capacity, of: key) }
-        pool.capacityChanged(connection, capacity: capacity, now: context.now, actions: &actions.value)
-        perform()
-        stopSharers(of: records.value[connection]?.key)
-    }
-
-    /// Called when the exchange of a connection that carries one at a time has turned out to last long.
-    func becameLive(on connection: ConnectionPool.ConnectionID) {
-        pool.becameLive(on: connection, actions: &actions.value)
-        perform()
-    }
-
-    /// Called when the server of a connection over HTTP/2 allows extended CONNECT on it (RFC 8441 §3), or no longer
-    /// does.
-    func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
-        guard let record = records.value[connection] else { return }
-        if isAllowed {
-            extendedConnections[record.key, default: []].insert(connection)
-        } else {
-            removeExtendedConnect(connection, record.key)
-        }
-    }
-
-    private func removeExtendedConnect(_ connection: ConnectionPool.ConnectionID, _ key: ConnectionPool.KeyID) {
-        extendedConnections[key]?.remove(connection)
-        if extendedConnections[key]?.isEmpty == true { extendedConnections[key] = nil }
-    }
-
-    /// Called when a connection takes no further exchange.
-    func draining(_ connection: ConnectionPool.ConnectionID) {
-        extendedConnectChanged(connection, isAllowed: false)
-        pool.draining(connection, actions: &actions.value)
-        perform()
-        stopSharers(of: records.value[connection]?.key)
-    }
-
-    /// Called when the server of a connection over HTTP/2 requires HTTP/1.1 (RFC 9113 §7).
-    func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) {
-        guard let key = records.value[connection]?.key, let destination = destinations[key], destination.allowsHTTP2
-        else { return }
-        destination.speaksHTTP1 = true
-        learn(1, of: key)
-        destinations[key] = Destination(overHTTP1: destination)
-        // Those that still connect have offered HTTP/2. They are closed, and opened again for the exchanges that wait.
-        for other in records.value.connections where records.value[other]?.key == key {
-            pool.draining(other, actions: &actions.value)
-        }
-        perform()
-    }
-
-    /// Called when a connection has turned out unusable before anything of the exchange was sent on it.
-    func returned(_ exchange: HTTPExchange) {
-        exchange.connection = nil
-        if exchange.upgrade != nil { handshakes.leave(exchange.id) }
-        if exchange.isFirstOnConnection { exchange.newConnectionsLost += 1 }
-        guard exchange.newConnectionsLost <= Self.newConnectionsPerExchange else {
-            let reason = "the server ended each new connection before the request was sent"
-            return exchange.handler.didEnd(EngineError(.connectionFailed, reason), isDeadConnection: false)
-        }
-        exchange.stopsConnecting()
-        submit(exchange)
     }
 }
 

@@ -14,8 +14,8 @@ extension ConnectionPool {
         table.originSlot(of: name).map { !table.origins[$0].idle.isEmpty } ?? false
     }
 
-    /// Gives the room of one connection to an origin, for which the pool has asked. It is given back at
-    /// once if it is not needed any more.
+    /// Gives the room of one connection to an origin, for which the pool has asked. It is given back at once if it is not
+    /// needed any more.
     package mutating func granted(_ name: String, actions: inout [Action]) {
         guard let origin = table.originSlot(of: name) else {
             return actions.append(.giveBack(origin: name, count: 1))

@@ -19,6 +19,9 @@
 ///   one of eight connections to an origin to the others. Both rules are for connections that carry one exchange at a
 ///   time.
 ///
+/// Where the pools of several loops share the limits, the extension in `ConnectionPool+Room.swift` and `RoomLedger` take
+/// the place of the rules on the total limit.
+///
 /// An operation takes logarithmic time in the number of waiting exchanges and origins, and linear time in the number of
 /// keys of one origin for which exchanges wait (in general one). Operations that find a free connection, or for which
 /// no exchange waits, take constant time and neither allocate nor hash.

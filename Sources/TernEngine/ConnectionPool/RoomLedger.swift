@@ -1,9 +1,13 @@
 /// The room for connections that the pools of one session share, each of which lives on a loop of its own. Pure.
 ///
 /// A pool asks for the room of each connection that it opens, and gives it back when the connection is closed. Pools
-/// that need more than there is wait in their order. The limits are divided into parts: a pool that has less than its
-/// part gets room from one that has more, as soon as one of its connections is free. Others get the room of idle
-/// connections alone.
+/// that need more than there is wait in their order.
+///
+/// - The room of idle connections goes to those that wait.
+/// - The limits are divided into parts: a pool that has less than its part gets room from one that has more, as soon as
+///   one of its connections is free.
+/// - A pool that is never idle gives the room of one connection in its turn (`turn(of:richest:)`), so that none of those
+///   that wait does so for ever.
 package struct RoomLedger: Sendable {
     /// A pool that needs room for a connection to an origin.
     struct Need: Hashable, Sendable {
@@ -56,7 +60,7 @@ package struct RoomLedger: Sendable {
     /// Returns the number of connections to an origin for which a pool has room.
     func room(of need: Need) -> Int { origins[need.origin]?.used[need.loop] ?? 0 }
 
-    /// The number of connections for which there is no room.
+    /// The number of further connections that the limit allows.
     var free: Int { limit - sum }
 
     /// Takes the room of one connection, or lets the pool wait for it. Returns the messages that follow.
@@ -120,8 +124,8 @@ package struct RoomLedger: Sendable {
         return counts.sum > counts.used[need.loop]
     }
 
-    /// Returns the message to a busy pool that has served many exchanges while another need waits: it gives the room of
-    /// a connection to the origin that needs it, or of one to its richest other origin.
+    /// Returns the message to a busy pool that has served many exchanges while the first need waits: it gives the room of
+    /// a connection to the origin that needs it, or to the origin with the most connections.
     ///
     /// - Parameter richest: Returns the pool's origin with the most connections, other than one.
     func turn(of loop: Int, richest: (_ except: String) -> String?) -> Message? {
