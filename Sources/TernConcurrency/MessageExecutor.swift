@@ -3,12 +3,7 @@
 /// A message costs less than a job: it needs no Swift task. Synchronous code can send it.
 package protocol MessageExecutor: SerialExecutor {
     /// Sends a message. Never blocks.
-    ///
-    /// - Parameter wakes: Pass false for a message that may wait until the executor runs for another reason.
-    func post(_ message: any ExecutorMessage, operation: UInt64, wakes: Bool)
-
-    /// Runs the messages that wait.
-    func wake()
+    func post(_ message: any ExecutorMessage, operation: UInt64)
 }
 
 /// An object that a `MessageExecutor` calls.

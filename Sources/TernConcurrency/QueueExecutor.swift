@@ -25,12 +25,9 @@ package final class QueueExecutor: MessageExecutor {
     /// Runs the closure on the queue, after the work that waits there.
     package func submit(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 
-    package func post(_ message: any ExecutorMessage, operation: UInt64, wakes: Bool) {
+    package func post(_ message: any ExecutorMessage, operation: UInt64) {
         queue.async { message.perform(operation) }
     }
-
-    /// Has no effect: the queue runs each message at once.
-    package func wake() {}
 
     package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         unsafe UnownedSerialExecutor(ordinary: self)

@@ -67,12 +67,6 @@ public struct ResponseStream: Sendable {
     /// The maximum number of bytes of a line, and of every other part of the body that is collected in memory.
     package var lineLimit: Int { source.lineLimit }
 
-    /// Returns the chunks that have arrived, at least one; nil at the end. Runs on the caller's actor, so that a reader
-    /// that writes them there needs one wake-up. Cancelling the reading Swift task ends the transfer.
-    package func nextChunks(isolation: isolated (any Actor)? = #isolation) async throws(NetworkError) -> [Data]? {
-        try await source.nextPiece(nil, isolation: isolation)?.chunks
-    }
-
     /// Opens a pipe through which the caller moves the rest of the body. Returns nil if the bytes must pass through
     /// memory, and before the head has arrived.
     package func openPipe(_ limits: BodyPipe.Limits) -> BodyPipe? {
@@ -80,8 +74,9 @@ public struct ResponseStream: Sendable {
         try? source.opened.resultNow?.get().openPipe(limits)
     }
 
-    /// Returns the next bytes, like `nextChunks()`. If the socket is lent, the caller moves the bytes that follow
-    /// through the pipe that `openPipe(_:)` returned, and gives it back.
+    /// Returns the chunks that have arrived, at least one; nil at the end. If the socket is lent, the caller moves the
+    /// bytes that follow through the pipe that `openPipe(_:)` returned, and gives it back. Runs on the caller's actor, so
+    /// that a reader that writes the chunks there needs one wake-up. Cancelling the reading Swift task ends the transfer.
     package func nextPiece(
         _ pipe: BodyPipe?, isolation: isolated (any Actor)? = #isolation
     ) async throws(NetworkError) -> BodyPiece? {

@@ -160,7 +160,7 @@ public actor TaskRegistry {
 
     /// Removes a task, whose value was delivered. Also removes one that was never resumed and whose last handle is gone.
     nonisolated func leave(_ id: TaskID) {
-        if let watcher = live.leave(id) { executor.post(watcher, operation: id.number, wakes: true) }
+        if let watcher = live.leave(id) { executor.post(watcher, operation: id.number) }
     }
 
     // MARK: The end of the events
@@ -219,7 +219,7 @@ public actor TaskRegistry {
     }
 
     private nonisolated func post(_ message: any ExecutorMessage) {
-        executor.post(message, operation: 0, wakes: true)
+        executor.post(message, operation: 0)
     }
 
     /// Calls the observers.

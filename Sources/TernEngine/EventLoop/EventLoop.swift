@@ -169,12 +169,8 @@ package final class EventLoop: MessageExecutor {
     }
 
     /// Sends a message to a client. Messages take effect in the order of their posting. Never blocks.
-    ///
-    /// - Parameter wakes: Pass false if `wake()` is called later.
-    package func post(
-        to client: UInt64, operation: UInt64, object: any AnyObject & Sendable, wakes: Bool = true
-    ) {
-        post(.client(client, operation: operation, object: object), wakes: wakes)
+    package func post(to client: UInt64, operation: UInt64, object: any AnyObject & Sendable) {
+        post(.client(client, operation: operation, object: object))
     }
 
     /// Closes a client, which ends when its work is done.
@@ -183,29 +179,19 @@ package final class EventLoop: MessageExecutor {
     /// Sends an answer to the object on the loop that expects it. An answer that nobody expects any more is dropped.
     package func post(answer: any Sendable, to expectation: UInt64) { post(.answer(expectation, answer)) }
 
-    package func post(_ message: any ExecutorMessage, operation: UInt64, wakes: Bool) {
+    package func post(_ message: any ExecutorMessage, operation: UInt64) {
         if Self.isForked.load(ordering: .relaxed) { return }
-        if isReady.load(ordering: .acquiring) { return post(.object(message, operation: operation), wakes: wakes) }
+        if isReady.load(ordering: .acquiring) { return post(.object(message, operation: operation)) }
         setUpAndPost(.object(message, operation: operation)) { message.perform(operation) }
     }
 
-    private func post(_ message: consuming Message, wakes: Bool = true) {
+    private func post(_ message: consuming Message) {
         // Nobody takes it, and a thread that does not exist here can have held the lock.
         if Self.isForked.load(ordering: .relaxed) { return }
         // Moved into the mailbox, so that no count changes.
         var moved: Message? = message
         let mustWake = mailbox.withLock { mailbox in
             if let message = moved.take() { mailbox.messages.append(message) }
-            guard wakes else { return false }
-            defer { mailbox.isAsleep = false }
-            return mailbox.isAsleep
-        }
-        if mustWake { interruptSleep() }
-    }
-
-    package func wake() {
-        if Self.isForked.load(ordering: .relaxed) { return }
-        let mustWake = mailbox.withLock { mailbox in
             defer { mailbox.isAsleep = false }
             return mailbox.isAsleep
         }

@@ -120,8 +120,6 @@ package final class LoopTimer {
     private let turnEnds = Confined<[any TurnEndHandler]>([])
     /// The storage of the handlers that are being called, for the next turn.
     private let spareTurnEnds = Confined<[any TurnEndHandler]>([])
-    /// The loops to which messages were posted in this turn.
-    private let loopsToWake = Confined<[EventLoop]>([])
     private var expectations: [UInt64: any AnswerHandler] = [:]
     private var lastExpectation: UInt64 = 0
     /// The number of requests whose responses the clients of the loop wait for.
@@ -143,19 +141,13 @@ package final class LoopTimer {
     package func awaitResponses(_ change: Int) { awaitedResponses += change }
 
     /// Resumes a task once the sockets of the turn are served: a task that runs at once on another thread then delays
-    /// none of them, and a reader wakes once for everything that its transfer received.
+    /// none of them, and a reader wakes once for everything that its attempt received.
     package func wake(_ waiting: Wake?) {
         if let waiting = unsafe waiting { unsafe wakes.value.append(waiting) }
     }
 
     /// Calls the handler at the end of this turn. The caller makes sure that it asks once.
     package func callAtTurnEnd(_ handler: any TurnEndHandler) { turnEnds.value.append(handler) }
-
-    /// Sends a message to a client on another loop. Wakes that loop once, at the end of this turn.
-    package func post(to client: UInt64, on other: EventLoop, operation: UInt64, object: any AnyObject & Sendable) {
-        other.post(to: client, operation: operation, object: object, wakes: false)
-        if !loopsToWake.value.contains(where: { $0 === other }) { loopsToWake.value.append(other) }
-    }
 
     // MARK: Answers from other threads
 
@@ -266,7 +258,6 @@ package final class LoopTimer {
 
     /// Returns whether a handler asks for another turn.
     func endTurn(isIdle: Bool) -> Bool {
-        defer { wakeLoops() }
         if turnEnds.value.isEmpty { return false }
         // Handlers that ask for a call meanwhile belong to the next turn.
         var handlers: [any TurnEndHandler] = []
@@ -276,12 +267,6 @@ package final class LoopTimer {
         handlers.removeAll(keepingCapacity: handlers.count <= 1_024)
         swap(&handlers, &spareTurnEnds.value)
         return !turnEnds.value.isEmpty
-    }
-
-    private func wakeLoops() {
-        if loopsToWake.value.isEmpty { return }
-        for loop in loopsToWake.value { loop.wake() }
-        loopsToWake.value.removeAll(keepingCapacity: true)
     }
 
     /// Removes a client at the end of the turn. It receives no message afterwards.
