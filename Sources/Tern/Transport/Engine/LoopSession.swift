@@ -8,7 +8,7 @@ final class PoolOrder: Sendable {
     enum Content: Sendable {
         case drain
         /// A message of the pool on another loop, or of others in the process that lack a descriptor.
-        case share(SharedRoom.Message)
+        case room(SharedRoom.Message)
         case count(Waiter<[Session.OpenConnections]>)
     }
 
@@ -25,8 +25,8 @@ final class PoolOrder: Sendable {
 /// The part of a session that lives on one loop: the attempts there, and the pool of their connections. Confined to the
 /// loop's thread.
 ///
-/// An attempt stays on the loop that `OriginPlaces` has chosen. A session with several of these shares the limits
-/// of its connections by `SharedRoom`.
+/// An attempt stays on the loop that `OriginPlaces` has chosen. A session with several of these shares the limits of
+/// its connections by `SharedRoom`.
 final class LoopSession: LoopClient {
     /// A message of `EngineTransport`, with the attempt as its object.
     enum Operation {
@@ -97,7 +97,7 @@ final class LoopSession: LoopClient {
             poolSettings.learn = { [loops = sharing.loops] in loops.learn($1, of: $0) }
         }
         poolSettings.spares = SpareDescriptors.Holder { [loop = context.loop] in
-            loop.post(to: client, operation: 0, object: PoolOrder(.share(.closeOldestIdle)))
+            loop.post(to: client, operation: 0, object: PoolOrder(.room(.closeOldestIdle)))
         }
         pool = ExchangePool(poolSettings, context: context)
         table = AttemptTable(context: context, pool: pool)
@@ -116,7 +116,7 @@ final class LoopSession: LoopClient {
         } else if let order = object as? PoolOrder {
             switch order.content {
             case .drain: pool.drain()
-            case .share(let message): pool.receive(message)
+            case .room(let message): pool.receive(message)
             case .count(let answer): answer.resume(returning: Session.OpenConnections.all(of: pool))
             }
         }

@@ -20,16 +20,20 @@ final class SessionLoops: Sendable {
             numbers = Lock(Array(repeating: nil, count: loops.count))
         }
 
-        /// Returns the client on a loop, which is opened if it is the first use.
-        func number(on loop: Int, open: (EventLoop) -> UInt64) -> UInt64 {
-            numbers.withLock { numbers in
+        /// Sends a message to the client on a loop, which is opened if it is the first use.
+        func post(
+            _ operation: UInt64, _ object: any AnyObject & Sendable, to loop: Int, orOpen open: (EventLoop) -> UInt64
+        ) {
+            let number = numbers.withLock { numbers in
                 if let number = numbers[loop] { return number }
                 let number = open(loops[loop])
                 numbers[loop] = number
                 return number
             }
+            loops[loop].post(to: number, operation: operation, object: object)
         }
 
+        /// Sends a message to the client on a loop, if there is one.
         func post(_ operation: UInt64, _ object: any AnyObject & Sendable, to loop: Int) {
             guard let number = numbers.withLock({ $0[loop] }) else { return }
             loops[loop].post(to: number, operation: operation, object: object)
@@ -65,7 +69,7 @@ final class SessionLoops: Sendable {
             loops: count, connectionsPerOrigin: settings.maximumConnectionsPerHost,
             connections: settings.maximumConnections
         ) { message, loop in
-            clients.post(0, PoolOrder(.share(message)), to: loop)
+            clients.post(0, PoolOrder(.room(message)), to: loop)
         }
     }
 
@@ -80,14 +84,13 @@ final class SessionLoops: Sendable {
         let place = place(for: attempt)
         let bits = place.loop | (place.isHome ? 0 : Self.awayBit)
         attempt.place.store(place.origin << Self.loopBits | bits, ordering: .relaxed)
-        _ = clients.number(on: place.loop) { loop in
+        clients.post(operation, attempt, to: place.loop) { loop in
             loop.open { [settings, room] context, client in
                 LoopSession(
                     settings, context: context, client: client,
                     sharing: LoopSharing(loops: self, room: room.part(of: place.loop)))
             }
         }
-        clients.post(operation, attempt, to: place.loop)
     }
 
     func control(_ attempt: Attempt, operation: UInt64) {
