@@ -78,7 +78,7 @@ public protocol CredentialProvider: Sendable {
     ///
     /// Called again with a higher `previousFailures` when the server refuses the credential. Returning the same
     /// credential twice makes the challenge the response. Called in the task's own Swift task, or in a child of it,
-    /// which is cancelled when the total time limit is reached. An error thrown here fails the task.
+    /// which is cancelled when a time limit is reached. An error thrown here fails the task.
     @concurrent func credential(
         for challenge: AuthenticationChallenge, of request: Request
     ) async throws -> Credential?

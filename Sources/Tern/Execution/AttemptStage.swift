@@ -90,6 +90,8 @@ private struct Attempts {
         _ body: PreparedBody?, after failure: FailureCause? = nil
     ) throws(NetworkError) -> Attempt {
         let registry = task.registry
+        let timeouts = sentRequest.timeouts(of: task)
+        if let left = timeouts.left, left <= .zero { throw task.deadlineError(request.request) }
         let pipe = body?.makePipe()
         var message = sentRequest.makeMessage()
         body?.add(to: &message, pipe: pipe)
@@ -99,7 +101,8 @@ private struct Attempts {
         // Only a dead connection requires a new one: the pool itself avoids connections that take no more requests.
         let attempt = Attempt(
             sentRequest.makeWireRequest(
-                message, priority: task.priority, onNewConnection: failure?.isDeadPooledConnection ?? false,
+                message, priority: task.priority, timeouts: timeouts,
+                onNewConnection: failure?.isDeadPooledConnection ?? false,
                 after: PreparedRequest.delay(afterRefusals: unprocessedCount)),
             meter: task.meter, onHead: sentRequest.headReceiver(of: task))
         if let refusal = registry.refusal(of: attempt) { throw NetworkError(refusal, request: request.request) }
@@ -129,9 +132,9 @@ private struct Attempts {
     ) throws(NetworkError) -> Attempt {
         pump?.stop()
         if failure.wasNotProcessed { unprocessedCount += 1 }
-        // All attempts together have the total time limit.
+        // All of them together have the time limits of one.
         let spent = Duration.nanoseconds(Int64(clamping: end.metrics.activeTime))
-        sentRequest = sentRequest.limitingTotalTime(spent: sentRequest.timeSpent + spent)
+        sentRequest = sentRequest.limitingTime(spent: sentRequest.timeSpent + spent)
         return try start(body, after: failure)
     }
 

@@ -92,13 +92,13 @@ struct DownloadExecution: Sendable {
             guard let rest = execution.rest(after: response) else {
                 return try await execution.finish(file, head: response.head)
             }
-            // The server sends the rest in several parts, which have the total time limit together.
+            // The server sends the rest in several parts, which have the time limits together.
             record.setResumeData(rest)
             let elapsed = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began))
             var resumed = execution.resumed
             resumed?.data = rest
             execution = DownloadExecution(
-                request: request.limitingTotalTime(spent: spent + elapsed), record: record, destination: destination,
+                request: request.limitingTime(spent: spent + elapsed), record: record, destination: destination,
                 options: options, resumed: resumed)
         }
     }

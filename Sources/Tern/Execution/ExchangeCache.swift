@@ -106,8 +106,11 @@ package struct NetworkExchange: Sendable {
 
     /// Returns the error of the request.
     package func error(_ kind: NetworkError.Kind, _ reason: String) -> NetworkError {
-        NetworkError(FailureCause(kind, reason), request: prepared.request)
+        error(FailureCause(kind, reason))
     }
+
+    /// Returns the error of the request.
+    package func error(_ failure: FailureCause) -> NetworkError { NetworkError(failure, request: prepared.request) }
 
     /// Asks the policies whether the response may be stored, and for how long.
     package func storing(of head: ResponseHead) async throws(NetworkError) -> ResponseStoring? {
@@ -163,20 +166,16 @@ package struct NetworkExchange: Sendable {
 
     package var isCancelled: Bool { record.isCancelled }
 
-    /// The limit on the whole task, less the time that earlier requests of it have used; nil for none.
-    package var remainingTime: Duration? {
-        let timeouts = prepared.request.timeouts(in: registry.configuration.timeouts)
-        return timeouts.total.map { max(.zero, $0 - timeouts.spent) }
-    }
+    /// The time after which the request ends, with the limit that is the reason; nil for none.
+    package var end: (after: Duration, limit: Timeouts.Phase)? { prepared.timeouts(of: record).end }
 
     /// The limit on the time without any byte; nil for none.
-    package var idleTime: Duration? { prepared.request.timeouts(in: registry.configuration.timeouts).idle }
+    package var idleTime: Duration? { prepared.timeouts.idle }
 
     /// Returns the same exchange without the time since another, in nanoseconds of `MonotonicClock`.
     package func spending(since start: UInt64) -> NetworkExchange {
         let time = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start))
-        let timeouts = prepared.request.timeouts(in: registry.configuration.timeouts)
-        return NetworkExchange(self, prepared: prepared.limitingTotalTime(spent: timeouts.spent + time))
+        return NetworkExchange(self, prepared: prepared.limitingTime(spent: prepared.timeSpent + time))
     }
 
     /// Sends the request as a task of its own, through the cache, and reads a body that is stored to its end. Returns

@@ -31,7 +31,7 @@ final class FollowUpStage: Stage {
         let start = MonotonicClock.nanoseconds()
         try await request.prepareAuthorization(of: task)
         let spent = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start))
-        return request.limitingTotalTime(spent: request.timeSpent + spent)
+        return request.limitingTime(spent: request.timeSpent + spent)
     }
 
     /// Sends each request that follows the response to the first one. Returns the final response.
@@ -53,7 +53,7 @@ final class FollowUpStage: Stage {
             rules.addTime(of: await response.readRest())
             // A request that waited in the cache for an equal one has spent that time.
             rules.addTime(response.request.timeSpent - request.timeSpent)
-            request = following.limitingTotalTime(spent: rules.timeSpent)
+            request = following.limitingTime(spent: rules.timeSpent)
             response = try await next.response(to: request, of: task)
             mayFollow = FollowUpRules.mayFollow(response.head)
         }
@@ -284,7 +284,7 @@ private struct FollowUpSteps: Sendable {
             return nil
         }
         do {
-            return try await request.withinTotalTime(of: record, after: attempt) {
+            return try await request.withinTime(of: record, after: attempt) {
                 try await provider.credential(for: challenge, of: request.request)
             }
         } catch {

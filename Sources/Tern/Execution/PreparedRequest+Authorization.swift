@@ -80,7 +80,7 @@ extension PreparedRequest {
             registry.authorizations.authorization(for: request.target, owner: credentialOwner) == nil
         else { return }
         do {
-            let given = try await withinTotalTime(of: task) { [request] in
+            let given = try await withinTime(of: task) { [request] in
                 try await provider.preemptiveCredential(for: request)
             }
             guard let credential = given else { return }
@@ -91,21 +91,23 @@ extension PreparedRequest {
         }
     }
 
-    /// Asks a credential provider. Its time counts for the total time limit, and it is cancelled when that is reached,
-    /// and together with the task.
+    /// Asks a credential provider. Its time counts for the time limits, and it is cancelled when one is reached, and
+    /// together with the task.
     ///
     /// - Parameter attempt: The time of the attempt that was challenged.
-    func withinTotalTime(
+    func withinTime(
         of task: TaskRecord, after attempt: Duration = .zero, _ ask: @escaping @Sendable () async throws -> Credential?
     ) async throws -> Credential? {
-        let timeouts = request.timeouts(in: registry.configuration.timeouts)
-        guard let total = timeouts.total else { return try await task.cancellable(ask) }
-        let rest = max(.zero, total - timeouts.spent - attempt)
-        return try await task.cancellable { [self] in try await firstCredential(within: rest, of: total, ask) }
+        var timeouts = timeouts(of: task)
+        timeouts.spent += attempt
+        guard let end = timeouts.end else { return try await task.cancellable(ask) }
+        return try await task.cancellable { [self, timeouts] in
+            try await firstCredential(within: end.after, else: timeouts.credentialTimedOut(end.limit), ask)
+        }
     }
 
     private func firstCredential(
-        within rest: Duration, of total: Duration, _ ask: @escaping @Sendable () async throws -> Credential?
+        within rest: Duration, else failure: FailureCause, _ ask: @escaping @Sendable () async throws -> Credential?
     ) async throws -> Credential? {
         try await withThrowingTaskGroup(of: Credential??.self) { group in
             group.addTask { .some(try await ask()) }
@@ -115,8 +117,7 @@ extension PreparedRequest {
             }
             defer { group.cancelAll() }
             if case .some(.some(let credential)) = try await group.next() { return credential }
-            let reason = "not done within \(total): no credential was available"
-            throw NetworkError(FailureCause(.totalTimedOut, reason), request: request)
+            throw NetworkError(failure, request: request)
         }
     }
 
@@ -126,5 +127,15 @@ extension PreparedRequest {
         if error is CancellationError { return NetworkError(.cancelled, request: request) }
         let reason = "no credential is available: \(error)"
         return NetworkError(FailureCause(.authentication, reason, underlying: error), request: request)
+    }
+}
+
+extension Timeouts {
+    /// The failure of a request for which no credential was available in time.
+    fileprivate func credentialTimedOut(_ limit: Phase) -> FailureCause {
+        let time = (limit == .attempt ? attempt : total).map { "\($0)" } ?? "its limit"
+        return FailureCause(
+            limit == .attempt ? .attemptTimedOut : .totalTimedOut,
+            "not done within \(time): no credential was available")
     }
 }

@@ -172,19 +172,35 @@ final class PreparedRequest: Sendable {
         }
     }
 
-    /// Returns the same request with less time, because earlier attempts used some of the total limit.
+    /// Returns the same request with less time, because earlier requests used some of its limits.
     @inline(never)
-    func limitingTotalTime(spent: Duration) -> PreparedRequest {
-        var timeouts = request.timeouts(in: registry.configuration.timeouts)
-        guard timeouts.total != nil else { return self }
+    func limitingTime(spent: Duration) -> PreparedRequest {
+        var timeouts = timeouts
+        guard timeouts.total != nil || timeouts.attempt != nil else { return self }
         timeouts.spent = spent
         var other = request
         other.timeouts = timeouts
         return with(other)
     }
 
-    /// The part of the total time limit that was spent before the request, if there is such a limit.
+    /// The part of the time limits that was spent before the request, if there are such limits.
     var timeSpent: Duration { request.timeouts.spent }
+
+    /// The time limits of the request, with those of the session.
+    var timeouts: Timeouts { request.timeouts(in: registry.configuration.timeouts) }
+
+    /// Returns the time limits of the request, with what is left of that of its task.
+    func timeouts(of task: TaskRecord) -> Timeouts {
+        var timeouts = timeouts
+        timeouts.left = task.timeLeft
+        return timeouts
+    }
+
+    /// The limit on the time of a whole task, with this request as its first one; nil for no limit.
+    var totalLimit: Duration? {
+        if request.ownTimeouts != nil { return timeouts.total }
+        return registry.configuration.timeouts.total
+    }
 
     /// Returns the same request with another body.
     func sending(_ body: Request.Body) -> PreparedRequest {
@@ -279,17 +295,17 @@ final class PreparedRequest: Sendable {
 
     /// Decodes a collected body.
     func decode<Value: Sendable>(
-        _ outcome: AttemptOutcome, head: ResponseHead, with decoder: BodyDecoder<Value>
+        _ outcome: AttemptOutcome, head: ResponseHead, with decoder: BodyDecoder<Value>, of task: TaskRecord
     ) throws(NetworkError) -> Value {
         do {
-            guard !decoder.isImmediate, let deadline = decodingDeadline(after: outcome) else {
+            guard !decoder.isImmediate, let deadline = decodingDeadline(after: outcome, of: task) else {
                 return try decoder.decode(outcome.body, head, registry)
             }
             return try DecodingLimit.withDeadline(deadline) { try decoder.decode(outcome.body, head, registry) }
         } catch let problem as NetworkError {
             throw problem
         } catch is DecodingLimit.Passed {
-            throw self.error(decodingTimedOut(outcome), outcome)
+            throw self.error(decodingTimedOut(outcome, of: task), outcome)
         } catch is CancellationError where Task.isCancelled {
             throw self.error(.cancelled, outcome)
         } catch {
@@ -301,22 +317,27 @@ final class PreparedRequest: Sendable {
         }
     }
 
-    /// Returns the time at which the total limit ends; nil for no limit.
+    /// Returns the time at which the first of the limits on the whole ends; nil for no limit.
     @inline(never)
-    private func decodingDeadline(after outcome: AttemptOutcome) -> UInt64? {
-        let timeouts = request.timeouts(in: registry.configuration.timeouts)
-        guard let total = timeouts.total else { return nil }
-        let spent = timeouts.spent.wholeNanoseconds.addingReportingOverflow(outcome.metrics.activeTime).partialValue
-        let left = total.wholeNanoseconds - min(spent, total.wholeNanoseconds)
-        let (deadline, overflows) = MonotonicClock.nanoseconds().addingReportingOverflow(left)
+    private func decodingDeadline(after outcome: AttemptOutcome, of task: TaskRecord) -> UInt64? {
+        guard let end = end(after: outcome, of: task) else { return nil }
+        let (deadline, overflows) = MonotonicClock.nanoseconds().addingReportingOverflow(end.after.wholeNanoseconds)
         return overflows ? nil : deadline
     }
 
+    private func end(after outcome: AttemptOutcome, of task: TaskRecord) -> (after: Duration, limit: Timeouts.Phase)? {
+        var timeouts = timeouts(of: task)
+        timeouts.spent += .nanoseconds(Int64(clamping: outcome.metrics.activeTime))
+        return timeouts.end
+    }
+
     @inline(never)
-    private func decodingTimedOut(_ outcome: AttemptOutcome) -> FailureCause {
-        let limit = request.timeouts(in: registry.configuration.timeouts).total.map { " within \($0)" } ?? " in time"
+    private func decodingTimedOut(_ outcome: AttemptOutcome, of task: TaskRecord) -> FailureCause {
+        let isAttempt = end(after: outcome, of: task)?.limit == .attempt
+        let limit = (isAttempt ? timeouts.attempt : timeouts.total).map { " within \($0)" } ?? " in time"
         return FailureCause(
-            .totalTimedOut, "the response body (\(outcome.body.count) bytes) was not decoded\(limit) of the start")
+            isAttempt ? .attemptTimedOut : .totalTimedOut,
+            "the response body (\(outcome.body.count) bytes) was not decoded\(limit) of the start")
     }
 
     /// Returns the decoder for a body that the session decompresses; nil if nothing is to be decompressed.
@@ -427,7 +448,7 @@ final class PreparedRequest: Sendable {
     // Inlined, so that it is built in its place: it has many fields.
     @inline(__always)
     func makeWireRequest(
-        _ message: WireRequest.Message, priority: Request.Priority, onNewConnection: Bool = false,
+        _ message: WireRequest.Message, priority: Request.Priority, timeouts: Timeouts, onNewConnection: Bool = false,
         after delay: Duration = .zero
     ) -> WireRequest {
         WireRequest(
@@ -435,7 +456,7 @@ final class PreparedRequest: Sendable {
             rawCookie: message.rawCookie,
             delivery: delivery == .streamed
                 ? .streamed : .collected(limit: request.maximumBodySize ?? registry.configuration.maximumBodySize),
-            timeouts: request.timeouts(in: registry.configuration.timeouts), priority: priority,
+            timeouts: timeouts, priority: priority,
             headLimit: registry.configuration.maximumHeadSize,
             decompressionLimit: registry.configuration.maximumDecompressedSize, decompresses: decompresses,
             needsFreshConnection: onNewConnection || attributes.needsNewConnection,

@@ -145,7 +145,7 @@ struct RequestExecution: Sendable {
     ) throws(NetworkError) -> Response<Value> {
         let value =
             registry.observers.isEmpty
-            ? try response.request.decode(outcome, head: response.head, with: decoder)
+            ? try response.request.decode(outcome, head: response.head, with: decoder, of: record)
             : try decodeAndReport(response, outcome, with: decoder)
         return Response(value: value, head: response.head, outcome: outcome.kept(by: decoder))
     }
@@ -155,7 +155,8 @@ struct RequestExecution: Sendable {
     ) throws(NetworkError) -> Value {
         let result: Result<Value, NetworkError>
         do throws(NetworkError) {
-            result = .success(try response.request.decode(outcome, head: response.head, with: decoder))
+            result = .success(
+                try response.request.decode(outcome, head: response.head, with: decoder, of: record))
         } catch {
             result = .failure(error)
         }

@@ -87,7 +87,7 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     package func decision(after error: NetworkError) -> Decision {
         if error.kind == .status, let status = error.status { return decision(onRefusal: status) }
         // With the total time, that for the whole file is over, too.
-        let isUseless = error.refusesPart || error.isUnanswered && error.kind != .totalTimedOut
+        let isUseless = error.refusesPart || error.isUnanswered && !error.isOutOfTime
         return isUseless && counts.refusesRest ? .askForWhole : .refuse
     }
 
@@ -236,7 +236,7 @@ package struct PartCounts: Sendable, Hashable {
     package func after(_ error: NetworkError, at stage: Stage) -> PartCounts {
         switch stage {
         case .rest where error.refusesPart, .whole where error.refusesPart: adding(isFailure: false)
-        case .rest where error.isUnanswered: adding(isFailure: error.kind == .totalTimedOut)
+        case .rest where error.isUnanswered: adding(isFailure: error.isOutOfTime)
         case .whole where error.isUnanswered: PartCounts()
         case .body where error.refusesPart || error.isConnectionFailure: adding(isFailure: true)
         case .rest, .whole, .body: self
@@ -289,7 +289,9 @@ extension NetworkError {
     /// none.
     package var refusesPart: Bool { Self.refusalKinds.contains(kind) && underlying as? PartProblem != .contradicted }
 
-    private static let connectionKinds: Set<Kind> = [.connectionLost, .idleTimedOut, .totalTimedOut, .truncatedBody]
+    private static let connectionKinds: Set<Kind> = [
+        .connectionLost, .idleTimedOut, .attemptTimedOut, .totalTimedOut, .truncatedBody,
+    ]
 
     /// Whether the connection ended, or the time of the request.
     fileprivate var isConnectionFailure: Bool { Self.connectionKinds.contains(kind) }

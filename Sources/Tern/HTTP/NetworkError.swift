@@ -180,12 +180,15 @@ public struct NetworkError: Error, Sendable {
     /// A Boolean value that indicates whether the task was cancelled: by its handle, by the Swift task that ran it, or
     /// by its session.
     public var isCancelled: Bool { kind == .cancelled }
+    /// Whether the limit on the whole of the task or of the attempt was exceeded.
+    package var isOutOfTime: Bool { kind == .totalTimedOut || kind == .attemptTimedOut }
     /// The time limit that was exceeded; nil for other kinds.
     public var timeoutPhase: Timeouts.Phase? {
         switch kind {
         case .queueTimedOut: .queue
         case .connectTimedOut: .connect
         case .idleTimedOut: .idle
+        case .attemptTimedOut: .attempt
         case .totalTimedOut: .total
         default: nil
         }
@@ -248,8 +251,8 @@ extension NetworkError {
 
         /// The kinds of a server that could not be reached, or did not answer.
         package static let outages: Set<Kind> = [
-            .dns, .proxy, .connectionRefused, .connectionFailed, .connectTimedOut, .idleTimedOut, .totalTimedOut,
-            .connectionLost,
+            .dns, .proxy, .connectionRefused, .connectionFailed, .connectTimedOut, .idleTimedOut,
+            .attemptTimedOut, .totalTimedOut, .connectionLost,
         ]
 
         /// The request cannot be sent. Nothing was sent.
@@ -274,6 +277,8 @@ extension NetworkError {
         public static let connectTimedOut = Kind(rawValue: "connect-timed-out")
         /// The limit `Timeouts.idle` was exceeded.
         public static let idleTimedOut = Kind(rawValue: "idle-timed-out")
+        /// The limit `Timeouts.attempt` was exceeded.
+        public static let attemptTimedOut = Kind(rawValue: "attempt-timed-out")
         /// The limit `Timeouts.total` was exceeded.
         public static let totalTimedOut = Kind(rawValue: "total-timed-out")
         /// The connection ended before the response was complete. The server may have acted on the request.

@@ -15,9 +15,9 @@ import TernConcurrency
 ///   those included that the session adds, or in the user information of their URLs, in `cache` or in `timeouts`, or if
 ///   they belong to different sessions. Place an interceptor that adds credentials before this one: fields that are
 ///   added later do not keep requests apart.
-/// - Each task keeps its own cancellation, time limit, label and pause. Cancelling one task ends that task only, and
+/// - Each task keeps its own cancellation, time limits, label and pause. Cancelling one task ends that task only, and
 ///   the request goes on as long as another waits for it, also if the task that sent it is cancelled or paused. The
-///   total time limit of a waiting task counts from its own beginning. If the request fails because of the limit of the
+///   time limits of a waiting task count from its own beginning. If the request fails because of a limit of the
 ///   task that sent it, one of the others sends it again, with the time that it has left.
 /// - Any other failure is shared like a response.
 /// - The running request has the highest priority of those that wait for it. Each waiting task sees its progress. A
@@ -28,7 +28,7 @@ public final class CoalescingInterceptor: Interceptor {
         case failed(NetworkError)
         /// The request before was cancelled, or its own time has passed: send the request.
         case send(number: UInt64)
-        case timedOut
+        case timedOut(Timeouts.Phase)
         case cancelled
     }
 
@@ -82,27 +82,26 @@ public final class CoalescingInterceptor: Interceptor {
             var request = request
             request.timeouts.spent += .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began))
             return try await send(request, as: number, for: key, next: next)
-        case .timedOut:
-            let reason = "the total time limit passed while the request waited for an identical request"
-            throw NetworkError(FailureCause(.totalTimedOut, reason), request: request)
+        case .timedOut(let limit):
+            throw NetworkError(.waitingTimedOut(limit), request: request)
         case .cancelled:
             throw NetworkError(.cancelled, request: request)
         }
     }
 
-    /// Waits for the running request, within the total time limit of the waiting one.
+    /// Waits for the running request, within the time limits of the waiting one.
     private func wait(
         _ waiting: Waiting, for key: CoalescingKey, of request: Request, _ next: Next
     ) async -> Outcome {
         let registry = next.prepared.registry
-        let timeouts = request.timeouts(in: registry.configuration.timeouts)
-        let timer = timeouts.total.map { total in
+        var timeouts = request.timeouts(in: registry.configuration.timeouts)
+        timeouts.left = next.task.record.timeLeft
+        let timer = timeouts.end.map { end in
             // Owned and cancelled here.
             Task { [self] in
                 // An error means that the wait ended in time.
-                guard (try? await registry.clock.sleepWithoutDescriptor(for: max(.zero, total - timeouts.spent))) != nil
-                else { return }
-                leave(waiting, of: key, .timedOut)
+                guard (try? await registry.clock.sleepWithoutDescriptor(for: end.after)) != nil else { return }
+                leave(waiting, of: key, .timedOut(end.limit))
             }
         }
         defer { timer?.cancel() }
@@ -153,8 +152,8 @@ public final class CoalescingInterceptor: Interceptor {
             finish(key, number, with: .reply(Reply(sharing: reply)))
             return reply
         } catch {
-            // Its cancellation and its time limit are those of this task alone.
-            if error.isCancelled || error.kind == .totalTimedOut {
+            // Its cancellation and its time limits are those of this task alone.
+            if error.isCancelled || error.isOutOfTime {
                 resend(key, number)
             } else {
                 finish(key, number, with: .failed(error))

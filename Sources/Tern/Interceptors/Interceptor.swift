@@ -104,6 +104,10 @@ public struct Next: Sendable {
     /// The running task, with its identity, label, priority and cancellation.
     public var task: AnySessionTask { AnySessionTask(passage.task) }
 
+    /// The time that is left of the limit `Timeouts.total`, at least zero; nil without a limit. An interceptor that
+    /// waits can give up earlier, with a better error than that of the limit.
+    public var timeLeft: Duration? { passage.task.timeLeft }
+
     /// The request that the task was created with.
     var prepared: PreparedRequest { passage.prepared }
 
@@ -120,18 +124,20 @@ public struct Next: Sendable {
 }
 
 extension Next {
-    /// Waits for a time. The wait ends early when the session's task, or the calling Swift task, is cancelled.
+    /// Waits for a time. The wait ends early when the session's task, or the calling Swift task, is cancelled, and at
+    /// the limit `Timeouts.total`.
     ///
-    /// - Throws: `CancellationError` in that case.
+    /// - Throws: `CancellationError` after a cancellation; a ``NetworkError`` of kind `.totalTimedOut` at the limit.
     @concurrent
     public func sleep(for duration: Duration, on clock: any Clock<Duration> = ContinuousClock()) async throws {
         try await cancellable { try await clock.sleepWithoutDescriptor(for: duration) }
     }
 
     /// Does work that waits for something, such as a token, and returns its value. The work runs in a Swift task of its
-    /// own, which is cancelled when the session's task, or the calling Swift task, is cancelled.
+    /// own, which is cancelled when the session's task, or the calling Swift task, is cancelled, and at the limit
+    /// `Timeouts.total`.
     ///
-    /// - Throws: The error of the work.
+    /// - Throws: The error of the work; a ``NetworkError`` of kind `.totalTimedOut` if the limit has ended it.
     @concurrent
     public func cancellable<Value: Sendable>(
         _ work: @escaping @Sendable () async throws -> Value

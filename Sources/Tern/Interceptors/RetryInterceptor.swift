@@ -14,29 +14,31 @@ public import Foundation
 /// ```
 ///
 /// The last failure is the task's error. Its `attempts`, its `attemptsDuration` and its text cover all attempts; its
-/// `metrics` cover the last one. Cancelling the task ends a wait at once. For downloads and streams, retries cover
-/// everything up to the response's head; use `resumeData` for data that is lost later. The interceptor leaves event
-/// streams and durable transfers alone: they retry by their own rules.
+/// `metrics` cover the last one. `Timeouts.total` limits all attempts together: a delay that would pass it is not waited
+/// for. Cancelling the task ends a wait at once. For downloads and streams, retries cover everything up to the
+/// response's head; use `resumeData` for data that is lost later. The interceptor leaves event streams and durable
+/// transfers alone: they retry by their own rules.
 public struct RetryInterceptor: Interceptor {
     private let policy: RetryPolicy
     private let budget: RetryBudget
-    private let maximumTime: Duration?
+    private let retriesBeginWithin: Duration?
     private let clock: any Clock<Duration>
 
     /// - Parameters:
     ///   - policy: The failures to retry, and the delays.
     ///   - budget: The limit on the share of retries among all requests of this interceptor, or of all interceptors
     ///     that share the budget.
-    ///   - maximumTime: The time from the start of the first attempt after which none begins; a delay that would pass
-    ///     it is not waited for. nil, the default, for no limit. `Timeouts.total` limits each attempt by itself.
+    ///   - retriesBeginWithin: The time from the start of the first attempt after which no retry begins; a delay that
+    ///     would pass it is not waited for. An attempt that has begun goes on: `Timeouts.total` limits all of them
+    ///     together, and `Timeouts.attempt` each one. nil, the default, for no limit.
     ///   - clock: The clock of the delays.
     public init(
-        _ policy: RetryPolicy = RetryPolicy(), budget: RetryBudget = RetryBudget(), maximumTime: Duration? = nil,
+        _ policy: RetryPolicy = RetryPolicy(), budget: RetryBudget = RetryBudget(), retriesBeginWithin: Duration? = nil,
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         self.policy = policy
         self.budget = budget
-        self.maximumTime = maximumTime
+        self.retriesBeginWithin = retriesBeginWithin
         self.clock = clock
     }
 
@@ -64,8 +66,8 @@ public struct RetryInterceptor: Interceptor {
                 let decision = policy.decision(
                     after: error, of: request, failures: failures, now: Date(), random: Double.random(in: 0...1))
                 let elapsed = start.duration(to: clock.now)
-                guard case .retry(let delay) = decision, elapsed + delay <= maximumTime ?? (elapsed + delay),
-                    budget.withdraw()
+                guard case .retry(let delay) = decision, elapsed + delay <= retriesBeginWithin ?? (elapsed + delay),
+                    delay < next.timeLeft ?? .seconds(Int64.max), budget.withdraw()
                 else {
                     if failures == 1 || error.isCancelled { throw error }
                     throw error.ending(attempts: failures, in: elapsed)
@@ -97,8 +99,8 @@ public struct RetryPolicy: Sendable {
     public var statuses: Set<Int> = [408, 429, 500, 502, 503, 504]
     /// The transport failures to retry.
     public var kinds: Set<NetworkError.Kind> = [
-        .dns, .connectionRefused, .connectionFailed, .queueTimedOut, .connectTimedOut, .idleTimedOut, .connectionLost,
-        .truncatedBody,
+        .dns, .connectionRefused, .connectionFailed, .queueTimedOut, .connectTimedOut, .idleTimedOut,
+        .attemptTimedOut, .connectionLost, .truncatedBody,
     ]
     /// The methods that can be repeated without harm: by default the idempotent ones of RFC 9110 §9.2.2. Requests with
     /// other methods are never retried, because the server may have acted on them.

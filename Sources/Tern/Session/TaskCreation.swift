@@ -69,8 +69,11 @@ extension TaskRecord {
 
     /// Returns an error of the work as the error of this task.
     func identified(_ error: NetworkError) -> NetworkError {
-        let isFromCancellation = isCancelled && error.isThrownByHooks
-        let identified = (isFromCancellation ? error.asCancellation : error)
+        let isStopped = isCancelled || hasExpired
+        var error = isStopped && error.isThrownByHooks ? error.asCancellation : error
+        if error.isCancelled, !isCancelled, hasExpired { error = deadlineError(error.request ?? request) }
+        let identified =
+            error
             .identified(task: id, session: registry.sessionID, label: label)
         return identified.carrying(resumeData)
     }

@@ -21,6 +21,8 @@ package final class TaskRecord: Sendable {
         /// Whether the attempt waits to be started because the task is paused.
         var isAttemptUnstarted = false
         var head: ResponseHead?
+        /// The number of requests that were sent.
+        var requestCount = 0
         /// The end of the last attempt, for its metrics. With its body until the end of the task, and after it only if
         /// the caller has the same object.
         var outcome: AttemptOutcome?
@@ -53,6 +55,8 @@ package final class TaskRecord: Sendable {
 
         /// Returns the functions to call when the task is cancelled.
         var allCancellations: [@Sendable () -> Void] { Array(cancellations.values) + (onCancel.map { [$0] } ?? []) }
+        /// Whether no further request is sent.
+        var isStopped: Bool { isWorkCancelled || hasExpired }
         /// Called when the task is paused.
         var onPause: (@Sendable () -> Void)?
         /// Set while others wait for the response of the task.
@@ -65,6 +69,12 @@ package final class TaskRecord: Sendable {
         var states: Latest<Session.TaskState>?
         var resumeData: ResumeData?
         weak var result: TaskDelivery?
+        /// The end of the time for the task, once it has started; nil for no limit.
+        var deadline: TaskDeadline?
+        /// Ends code of the caller that still waits at the deadline. Owned here, cancelled at the end.
+        var watchdog: Task<Void, Never>?
+        /// Whether the time for the task is over.
+        var hasExpired = false
 
         /// Returns the properties; nil if both are nil. A function, because an initializer that returns nil has
         /// allocated the object by then.
@@ -124,6 +134,11 @@ package final class TaskRecord: Sendable {
     var head: ResponseHead? { shared.withLock { $0.head } }
     var result: TaskDelivery? { shared.withLock { $0.handle?.result } }
     var isCancelled: Bool { shared.withLock { $0.lifecycle.isCancelled } }
+    var requestCount: Int { shared.withLock { $0.requestCount } }
+    /// The end of the time for the task, once it has started; nil for no limit.
+    var deadline: TaskDeadline? { shared.withLock { $0.handle?.deadline } }
+    /// Whether the time for the task is over, and its waits were ended.
+    var hasExpired: Bool { shared.withLock { $0.handle?.hasExpired ?? false } }
 
     var priority: Request.Priority {
         get { shared.withLock { $0.priority } }
@@ -169,8 +184,10 @@ package final class TaskRecord: Sendable {
             let action = shared.lifecycle.resume()
             switch action {
             case .start:
+                startTime(&shared)
                 if !startsImmediately { registry.live.start(self) }
             case .resumeAttempt:
+                shared.handle?.deadline?.resume(MonotonicClock.nanoseconds())
                 if shared.isAttemptUnstarted, let attempt = shared.attempt {
                     shared.isAttemptUnstarted = false
                     registry.start(attempt)
@@ -190,6 +207,7 @@ package final class TaskRecord: Sendable {
     func pause() {
         let (change, onPause) = shared.withLock { shared -> (Change?, (@Sendable () -> Void)?) in
             guard shared.lifecycle.pause() == .pauseAttempt else { return (nil, nil) }
+            shared.handle?.deadline?.pause(MonotonicClock.nanoseconds())
             // Its response can be needed by others. Asked in here, so that one that joins now finds the task paused.
             let isShared = shared.handle?.sharing?.isShared() ?? false
             if !shared.isAttemptUnstarted, !isShared { control(.pause, shared.attempt) }
@@ -357,6 +375,7 @@ package final class TaskRecord: Sendable {
         // Nobody else knows the task before it joins.
         let (isTaken, change) = shared.withLock { shared -> (Bool, Change?) in
             _ = shared.lifecycle.resume()
+            startTime(&shared)
             guard registry.live.join(self) else { return (false, nil) }
             return (true, registry.hasSubscribers ? announce(.running, shared.handle?.states) : nil)
         }
@@ -365,10 +384,35 @@ package final class TaskRecord: Sendable {
         return isTaken
     }
 
+    /// Begins the time for the task, if it is limited.
+    private func startTime(_ shared: inout Shared) {
+        guard let limit = shared.request?.totalLimit else { return }
+        shared.makeHandleState().deadline = TaskDeadline(limit, now: MonotonicClock.nanoseconds())
+    }
+
+    /// Ends the waits of a task whose time is over. It then fails.
+    func expire() {
+        var wake: Attempt.Wake?
+        let (driver, cancellations) = shared.withLock { shared -> (Task<Void, Never>?, [@Sendable () -> Void]) in
+            guard !shared.lifecycle.state.isTerminal, !shared.lifecycle.isCancelled, let handle = shared.handle,
+                !handle.readerEndsTask
+            else { return (nil, []) }
+            handle.hasExpired = true
+            unsafe wake = cancelAttempt(&shared)
+            return (handle.driver, handle.allCancellations)
+        }
+        unsafe wake?.resume()
+        driver?.cancel()
+        for cancel in cancellations { cancel() }
+    }
+
     /// Leaves the end of the task to the reader of a stream, or to a cancellation.
     func handToReader() {
         let isCancelled = shared.withLock { shared in
-            shared.makeHandleState().readerEndsTask = true
+            let handle = shared.makeHandleState()
+            handle.readerEndsTask = true
+            handle.watchdog?.cancel()
+            handle.watchdog = nil
             return shared.lifecycle.isCancelled
         }
         if isCancelled { end(cancellation("the task was cancelled")) }
@@ -389,12 +433,18 @@ package final class TaskRecord: Sendable {
         } else {
             driver = Task { await work(self) }
         }
-        let isCancelled = shared.withLock { shared in
+        let watchdog = endingAtDeadline()
+        let (isCancelled, isWatched) = shared.withLock { shared in
             // The work can have ended by now.
-            if !shared.lifecycle.state.isTerminal { shared.makeHandleState().driver = driver }
-            return shared.lifecycle.isCancelled
+            let isLive = !shared.lifecycle.state.isTerminal
+            let handle = isLive ? shared.makeHandleState() : nil
+            handle?.driver = driver
+            let isWatched = isLive && handle?.readerEndsTask == false
+            if isWatched { handle?.watchdog = watchdog }
+            return (shared.lifecycle.isCancelled, isWatched)
         }
         if isCancelled { driver.cancel() }
+        if !isWatched { watchdog?.cancel() }
     }
 
     // MARK: Reports of the execution
@@ -404,8 +454,9 @@ package final class TaskRecord: Sendable {
     func begin(_ attempt: Attempt) -> Bool {
         meter.beginAttempt(attempt.id)
         return shared.withLock { shared in
-            guard !shared.lifecycle.isCancelled, shared.handle?.isWorkCancelled != true else { return false }
+            guard !shared.lifecycle.isCancelled, shared.handle?.isStopped != true else { return false }
             shared.attempt = attempt
+            shared.requestCount += 1
             shared.isAttemptUnstarted = shared.lifecycle.isPaused && shared.handle?.sharing?.isShared() != true
             if shared.isAttemptUnstarted { return true }
             registry.start(attempt)
@@ -425,7 +476,7 @@ package final class TaskRecord: Sendable {
     }
 
     /// Does work in a Swift task of its own, which is cancelled when this task, or the calling Swift task, is
-    /// cancelled.
+    /// cancelled, and when the time of this task is over.
     func cancellable<Value: Sendable>(
         _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -439,10 +490,17 @@ package final class TaskRecord: Sendable {
         }
         if isCancelled { task.cancel() }
         defer { shared.withLock { _ = $0.handle?.cancellations.removeValue(forKey: number) } }
-        return try await withTaskCancellationHandler {
-            try await task.value
-        } onCancel: {
-            task.cancel()
+        let timer = atDeadline { $0.expire() }
+        defer { timer?.cancel() }
+        do {
+            return try await withTaskCancellationHandler {
+                try await task.value
+            } onCancel: {
+                task.cancel()
+            }
+        } catch {
+            let isCancellation = error is CancellationError || (error as? NetworkError)?.isCancelled == true
+            throw isCancellation && hasExpired ? deadlineError(request) : error
         }
     }
 
@@ -529,6 +587,8 @@ package final class TaskRecord: Sendable {
                 end.waiters = handle.headWaiters
                 handle.work = nil
                 if !keepsWork { handle.driver = nil }
+                handle.watchdog?.cancel()
+                handle.watchdog = nil
                 handle.onPause = nil
                 handle.headWaiters = []
             }

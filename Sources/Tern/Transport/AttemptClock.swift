@@ -10,7 +10,9 @@ struct AttemptClock {
     private let queueLimit: UInt64?
     private let connectLimit: UInt64?
     private var idleLimit: UInt64?
-    private var totalLimit: UInt64?
+    /// The limit on the whole attempt, and its name.
+    private var wholeLimit: UInt64?
+    private var wholePhase = Timeouts.Phase.total
     /// When the attempt was handed over, moved on by every pause.
     private var startedAt: UInt64
     /// When the attempt asks for a connection; nil once it has.
@@ -27,7 +29,7 @@ struct AttemptClock {
         queueLimit = timeouts.queue?.wholeNanoseconds
         connectLimit = timeouts.connect?.wholeNanoseconds
         idleLimit = timeouts.idle?.wholeNanoseconds
-        totalLimit = timeouts.total.map { max($0 - timeouts.spent, .zero).wholeNanoseconds }
+        if let end = timeouts.end { (wholeLimit, wholePhase) = (end.after.wholeNanoseconds, end.limit) }
         startedAt = now
     }
 
@@ -71,7 +73,7 @@ struct AttemptClock {
     /// The connection carries another protocol, which has limits of its own.
     mutating func upgraded() {
         idleLimit = nil
-        totalLimit = nil
+        wholeLimit = nil
     }
 
     mutating func moved(_ now: UInt64) { lastActivity = now }
@@ -104,7 +106,7 @@ struct AttemptClock {
 
     /// The limit that has run out.
     func expired(_ now: UInt64) -> Timeouts.Phase? {
-        if let totalDeadline, totalDeadline <= now { return .total }
+        if let wholeDeadline, wholeDeadline <= now { return wholePhase }
         if let queueDeadline, queueDeadline <= now { return .queue }
         if let connectDeadline, connectDeadline <= now { return .connect }
         if let idleDeadline, idleDeadline <= now { return .idle }
@@ -114,12 +116,12 @@ struct AttemptClock {
     /// The earliest limit that can run out, or the time to ask for a connection; `.max` while there is none.
     var nextDeadline: UInt64 {
         let start = pausedAt == nil ? startsAt ?? .max : .max
-        return min(start, totalDeadline ?? .max, queueDeadline ?? .max, connectDeadline ?? .max, idleDeadline ?? .max)
+        return min(start, wholeDeadline ?? .max, queueDeadline ?? .max, connectDeadline ?? .max, idleDeadline ?? .max)
     }
 
-    private var totalDeadline: UInt64? {
-        guard pausedAt == nil, let totalLimit else { return nil }
-        return Self.sum(startedAt, totalLimit)
+    private var wholeDeadline: UInt64? {
+        guard pausedAt == nil, let wholeLimit else { return nil }
+        return Self.sum(startedAt, wholeLimit)
     }
 
     private var queueDeadline: UInt64? {

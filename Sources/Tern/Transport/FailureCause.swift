@@ -32,6 +32,13 @@ package final class FailureCause: Error {
             .tooLarge, "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")
     }
 
+    /// Returns the failure of a request whose time was over while it waited for the response to an equal one.
+    package static func waitingTimedOut(_ limit: Timeouts.Phase) -> FailureCause {
+        let (kind, name): (NetworkError.Kind, _) =
+            limit == .attempt ? (.attemptTimedOut, "limit of one attempt") : (.totalTimedOut, "total limit")
+        return FailureCause(kind, "the time \(name) passed while the request waited for an identical request")
+    }
+
     package static let cancelled = FailureCause(.cancelled, "the task was cancelled")
 
     /// Returns the same failure with the error that caused it.

@@ -188,7 +188,7 @@ struct CacheExchange: Sendable {
             return state.hasAwaitedWrites
         }
         state.hasAwaitedWrites = true
-        let limit = [state.exchange.remainingTime, state.exchange.idleTime].compactMap { $0 }.min()
+        let limit = [state.exchange.end?.after, state.exchange.idleTime].compactMap { $0 }.min()
         try await state.wait { [cache, exchange] in
             await cache.shared.written(within: limit) { try await exchange.sleep(for: $0) }
         }
@@ -254,9 +254,8 @@ struct CacheExchange: Sendable {
         switch await end(of: waiter, for: miss.key, on: state.exchange) {
         case .cancelled:
             throw state.exchange.wasCancelled
-        case .timedOut:
-            let reason = "the total time limit passed while the request waited for an identical request"
-            let error = state.exchange.error(.totalTimedOut, reason)
+        case .timedOut(let limit):
+            let error = state.exchange.error(.waitingTimedOut(limit))
             if let stale = await stale(after: error, entries: miss.entries) { return .answered(stale) }
             throw error
         case .stored:
@@ -278,9 +277,10 @@ struct CacheExchange: Sendable {
         of waiter: Waiter<SharingEnd>, for key: SharingKey, on exchange: NetworkExchange
     ) async -> SharingEnd {
         let state = cache.shared
-        let (total, idle) = (exchange.remainingTime, exchange.idleTime)
-        let limit = [total, idle].compactMap { $0 }.min()
-        let endAtLimit = limit == total ? SharingEnd.timedOut : .notShared
+        let (end, idle) = (exchange.end, exchange.idleTime)
+        let limit = [end?.after, idle].compactMap { $0 }.min()
+        var endAtLimit = SharingEnd.notShared
+        if let end, limit == end.after { endAtLimit = .timedOut(end.limit) }
         // Owned and cancelled here.
         let timer = limit.map { limit in
             Task {
@@ -310,7 +310,7 @@ struct CacheExchange: Sendable {
         }
         state.hasAskedSecondLevel = true
         let generation = store.beginRequest()
-        let (id, limit) = (cache.shared.nextID(), state.exchange.remainingTime)
+        let (id, limit) = (cache.shared.nextID(), state.exchange.end?.after)
         switch try await state.wait(for: { [request] in await shared.lookUp(request, id: id, within: limit) }) {
         case .missing(let lease):
             return .goOn(SharedOffer(responses: shared, lease: lease))

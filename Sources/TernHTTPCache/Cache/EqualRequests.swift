@@ -21,7 +21,7 @@ enum SharingEnd: Sendable {
     /// The waiting task was cancelled.
     case cancelled
     /// The total time limit of the waiting task has passed.
-    case timedOut
+    case timedOut(Timeouts.Phase)
 }
 
 /// The part of a request among equal ones.

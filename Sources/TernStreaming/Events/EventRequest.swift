@@ -24,6 +24,7 @@ extension Request {
         request.isLive = true
         request.isRetriedByCaller = true
         request.timeouts.idle = nil
+        request.timeouts.attempt = nil
         request.timeouts.total = nil
         var validation = validation ?? defaults.validation
         if validation.contentTypes == .automatic { validation.contentTypes = .only(["text/event-stream"]) }

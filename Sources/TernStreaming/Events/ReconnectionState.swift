@@ -43,8 +43,8 @@ struct ReconnectionState {
     /// The failures after which another attempt can succeed. A transfer that was damaged on its way, such as in its
     /// chunks or its compression, is a network error by the standard, like one that was cut.
     private static let kinds: Set<NetworkError.Kind> = [
-        .dns, .connectionRefused, .connectionFailed, .queueTimedOut, .connectTimedOut, .idleTimedOut, .totalTimedOut,
-        .connectionLost, .truncatedBody, .malformedResponse, .firstByteTimedOut, .silenceTimedOut,
+        .dns, .connectionRefused, .connectionFailed, .queueTimedOut, .connectTimedOut, .idleTimedOut, .attemptTimedOut,
+        .totalTimedOut, .connectionLost, .truncatedBody, .malformedResponse, .firstByteTimedOut, .silenceTimedOut,
     ]
 
     init(_ rules: EventReconnection, method: Request.Method, isReplayable: Bool) {

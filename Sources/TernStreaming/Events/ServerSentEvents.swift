@@ -14,7 +14,7 @@ import TernConcurrency
 /// methods are not, unless `EventReconnection.methods` contains theirs, or `methodsBeforeFirstEvent` does and no event
 /// has arrived.
 ///
-/// The limits `Timeouts.idle` and `Timeouts.total` do not apply; ``EventStreamOptions`` has limits of its own. The
+/// The limits `idle`, `attempt` and `total` of `Timeouts` do not apply; ``EventStreamOptions`` has limits of its own. The
 /// responses are never stored in a cache, and `RetryInterceptor` does not send the request again.
 ///
 /// The stream ends with ``close()``, with the cancellation of the task that reads, and when the stream and its readers

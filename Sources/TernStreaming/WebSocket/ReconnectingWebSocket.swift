@@ -80,7 +80,7 @@ public actor ReconnectingWebSocket {
                 switch error.kind {
                 case .status: return error.status.map { $0 == 408 || $0 == 429 || 500...599 ~= $0 } ?? false
                 case .dns, .proxy, .connectionRefused, .connectionFailed, .connectionLost, .queueTimedOut,
-                    .connectTimedOut, .idleTimedOut, .totalTimedOut:
+                    .connectTimedOut, .idleTimedOut, .attemptTimedOut, .totalTimedOut:
                     return true
                 default: return false
                 }

@@ -122,7 +122,7 @@ public struct TaskAlert: Sendable, Hashable, Identifiable {
     private static func title(of error: NetworkError) -> String {
         switch error.kind {
         case .dns, .connectionRefused, .connectionFailed, .proxy: "Cannot Connect"
-        case .connectTimedOut, .idleTimedOut, .totalTimedOut: "The Server Took Too Long"
+        case .connectTimedOut, .idleTimedOut, .attemptTimedOut, .totalTimedOut: "The Server Took Too Long"
         case .connectionLost, .truncatedBody: "The Connection Was Lost"
         case .untrustedServer, .pinMismatch, .tls: "The Connection Is Not Secure"
         case .authentication: "Sign-In Failed"

@@ -45,12 +45,12 @@ struct RetryTests {
         #expect(error.status == 502 && stub.calls.count == 3)
     }
 
-    @Test func noAttemptBeginsAfterTheMaximumTime() async throws {
+    @Test func noRetryBeginsAfterItsTime() async throws {
         let clock = ManualClock()
         let stub = StubTransport { _ in .status(503, headers: ["Retry-After": "3"]) }
         var policy = RetryPolicy()
         policy.limit = 9
-        let interceptor = RetryInterceptor(policy, maximumTime: .seconds(5), clock: clock)
+        let interceptor = RetryInterceptor(policy, retriesBeginWithin: .seconds(5), clock: clock)
         var configuration = Session.Configuration()
         configuration.interceptors = [interceptor]
         let session = Session(configuration: configuration, stub: stub)

@@ -92,7 +92,7 @@ struct Proxy: HTTPResponder {
     private static func status(for error: NetworkError) -> HTTPResponse.Status {
         switch error.kind {
         case .invalidRequest: .badRequest
-        case .connectTimedOut, .idleTimedOut, .totalTimedOut: .gatewayTimeout
+        case .connectTimedOut, .idleTimedOut, .attemptTimedOut, .totalTimedOut: .gatewayTimeout
         default: .badGateway
         }
     }

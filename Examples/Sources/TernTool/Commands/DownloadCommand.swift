@@ -106,7 +106,7 @@ struct DownloadCommand: AsyncParsableCommand {
             let single = urls.count == 1 && inputFile == nil
             // Retries the request for the name, and a download to standard output. Durable downloads retry by
             // themselves.
-            if single { configuration.interceptors.insert(retries, at: 0) }
+            if single { configuration.interceptors.insert(RetryInterceptor(retryPolicy), at: 0) }
             let client = Client(
                 session: Session(configuration: configuration), headers: connection.header.headers)
             if writesToOutput { return try await write(first, client, interrupt, terminal) }
@@ -139,10 +139,6 @@ struct DownloadCommand: AsyncParsableCommand {
         return options
     }
 
-    private var retries: RetryInterceptor {
-        RetryInterceptor(retryPolicy, maximumTime: connection.timeLimit.map { writesToOutput ? $0 : $0 / 2 })
-    }
-
     /// The retries of a request that is not a durable download. A name is not worth many of them: the URL has one, too.
     private var retryPolicy: RetryPolicy {
         var policy = RetryPolicy()
@@ -164,7 +160,8 @@ struct DownloadCommand: AsyncParsableCommand {
             return await task.response?.suggestedFilename ?? URLText.fileName(url)
         } catch {
             switch error.kind {
-            case .status where error.status != 401, .idleTimedOut, .totalTimedOut: return URLText.fileName(url)
+            case .status where error.status != 401, .idleTimedOut, .attemptTimedOut, .totalTimedOut:
+                return URLText.fileName(url)
             default: throw error
             }
         }

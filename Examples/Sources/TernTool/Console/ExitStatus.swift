@@ -59,7 +59,8 @@ enum ExitStatus {
         case .malformedResponse, .redirect, .redirectLoop, .tooManyRedirects, .tooLarge, .contentType, .validation,
             .decoding:
             malformedResponse
-        case .queueTimedOut, .connectTimedOut, .idleTimedOut, .totalTimedOut, .firstByteTimedOut, .silenceTimedOut:
+        case .queueTimedOut, .connectTimedOut, .idleTimedOut, .attemptTimedOut, .totalTimedOut, .firstByteTimedOut,
+            .silenceTimedOut:
             timeout
         case .digestMismatch, .unexpectedSize: verification
         case .downloadInProgress, .otherDownload, .uploadInProgress, .unsupportedControlFile: inUse

@@ -87,6 +87,10 @@ extension EngineAttempt {
             let limit = Self.text(attempt.request.timeouts.idle)
             return FailureCause(
                 .idleTimedOut, "no byte moved to or from \(host) for \(limit), after \(receivedText)")
+        case .attempt:
+            let limit = Self.text(attempt.request.timeouts.attempt)
+            return FailureCause(
+                .attemptTimedOut, "the attempt was not done within \(limit), after \(receivedText) from \(host)")
         case .total:
             let limit = Self.text(attempt.request.timeouts.total)
             return FailureCause(.totalTimedOut, "not done within \(limit), after \(receivedText) from \(host)")

@@ -98,6 +98,10 @@ struct URLSessionFailure {
             let limit = Self.text(limits.idle)
             return FailureCause(
                 .idleTimedOut, "no byte moved to or from \(host) for \(limit), after \(receivedText)")
+        case .attempt:
+            let limit = Self.text(limits.attempt)
+            return FailureCause(
+                .attemptTimedOut, "the attempt was not done within \(limit), after \(receivedText) from \(host)")
         case .total:
             let limit = Self.text(limits.total)
             return FailureCause(
