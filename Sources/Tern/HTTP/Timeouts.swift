@@ -109,8 +109,9 @@ public struct Timeouts: Sendable, Hashable {
             (attempt.map { $0 - spent }, Phase.attempt), (total.map { $0 - spent }, .total), (left, .total),
         ]
         var end: (after: Duration, limit: Phase)?
-        for case (let time?, let limit) in limits where time < end?.after ?? .nanoseconds(Int64.max) {
-            end = (max(.zero, time), limit)
+        for case (let time?, let limit) in limits {
+            let after = max(.zero, time)
+            if after < end?.after ?? .nanoseconds(Int64.max) { end = (after, limit) }
         }
         return end
     }

@@ -74,7 +74,8 @@ extension TaskRecord {
     func deadlineError(_ request: Request?) -> NetworkError {
         let limit = deadline.map { "\($0.limit)" } ?? "its limit"
         let reason = "not done within \(limit) in all (Timeouts.total), after \(Self.count(of: requestCount))"
-        return NetworkError(.totalTimedOut, reason: reason, request: request)
+        guard let request else { return NetworkError(.totalTimedOut, reason: reason) }
+        return NetworkError(FailureCause(.totalTimedOut, reason), request: request)
     }
 
     private static func count(of requests: Int) -> String {

@@ -279,14 +279,13 @@ struct CacheExchange: Sendable {
         let state = cache.shared
         let (end, idle) = (exchange.end, exchange.idleTime)
         let limit = [end?.after, idle].compactMap { $0 }.min()
-        var endAtLimit = SharingEnd.notShared
-        if let end, limit == end.after { endAtLimit = .timedOut(end.limit) }
+        let own = end.flatMap { $0.after == limit ? SharingEnd.timedOut($0.limit) : nil }
         // Owned and cancelled here.
         let timer = limit.map { limit in
             Task {
                 // An error means that the wait ended in time.
                 guard (try? await exchange.sleep(for: limit)) != nil else { return }
-                state.leave(waiter, of: key, endAtLimit)
+                state.leave(waiter, of: key, own ?? .notShared)
             }
         }
         defer { timer?.cancel() }

@@ -11,7 +11,7 @@ struct SharingKey: Hashable, Sendable {
 }
 
 /// The end of an exchange for those who wait for it.
-enum SharingEnd: Sendable {
+enum SharingEnd: Sendable, Equatable {
     /// The response is stored: look again.
     case stored
     /// The response is not for others: send the own request.
@@ -20,7 +20,7 @@ enum SharingEnd: Sendable {
     case abandoned
     /// The waiting task was cancelled.
     case cancelled
-    /// The total time limit of the waiting task has passed.
+    /// A time limit of the waiting task has passed.
     case timedOut(Timeouts.Phase)
 }
 

@@ -1,3 +1,4 @@
+import Dispatch
 import Synchronization
 import Tern
 import TernTesting
@@ -230,7 +231,10 @@ struct DeadlineTests {
     /// Decoding alone would end in time.
     @Test func aValueThatIsDecodedTooLateIsNotReturned() async throws {
         struct Slow: Decodable {
-            init(from decoder: any Decoder) throws { Thread.sleep(forTimeInterval: 0.3) }
+            init(from decoder: any Decoder) throws {
+                // Holds the thread up, as a decoder that computes does.
+                _ = DispatchSemaphore(value: 0).wait(timeout: .now() + 0.3)
+            }
         }
         let stub = StubTransport { _ in .data(Data("{}".utf8), contentType: "application/json") }
         let waiting = Waiting(waitsOnlyInNext: true) { try await $0.sleep(for: .milliseconds(300)) }
