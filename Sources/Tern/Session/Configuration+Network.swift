@@ -132,10 +132,12 @@ extension Session.Configuration {
             ("maximumConnections", Int64(maximumConnections), 1), ("maximumHeadSize", Int64(maximumHeadSize), 1),
             ("maximumBodySize", Int64(maximumBodySize), 0), ("maximumDecompressedSize", maximumDecompressedSize, 0),
             ("maximumDecompressionRatio", Int64(maximumDecompressionRatio), 1),
+            ("maximumConnectionUses", Int64(maximumConnectionUses ?? 1), 1),
             ("errorBodyLimit", Int64(errorBodyLimit), 0), ("maximumRedirects", Int64(maximumRedirects), 0),
         ]
         guard let wrong = limits.first(where: { $0.1 < $0.2 }) else {
             if idleConnectionLifetime < .zero { return "idleConnectionLifetime is negative" }
+            if let age = maximumConnectionAge, age <= .zero { return "maximumConnectionAge is not above zero" }
             return timeouts.problem.map { "timeouts: \($0)" }
         }
         return "\(wrong.0) is \(wrong.1), and must be at least \(wrong.2)"

@@ -36,6 +36,13 @@ extension Session {
         public var queueOrder = QueueOrder.firstInFirstOut
         /// The time for which an idle connection is kept to be used again. 60 seconds by default.
         public var idleConnectionLifetime: Duration = .seconds(60)
+        /// The time after its opening from which a connection takes no further request; nil, the default, for no limit.
+        /// Requests that it carries go on. Behind a load balancer, new connections reach servers that were added since.
+        /// Applies to Linux only; URLSession decides by itself.
+        public var maximumConnectionAge: Duration?
+        /// The number of requests that a connection takes in all, at least 1; nil, the default, for no limit. Over
+        /// HTTP/2, each stream counts. Applies to Linux only; URLSession decides by itself.
+        public var maximumConnectionUses: Int?
         /// A Boolean value that indicates whether HTTP/2 is offered to servers over TLS (ALPN). True by default.
         /// Applies to Linux only; URLSession always offers it.
         public var allowsHTTP2 = true
@@ -78,6 +85,10 @@ extension Session {
         /// The error of a stream or a download waits for these bytes for at most 5 seconds, and then carries those that
         /// have arrived. A server that sends its body slowly cannot delay the error longer.
         public var errorBodyLimit = 1 << 20
+        /// The bodies of refused responses whose explanation the error's ``NetworkError/reason`` quotes: at most 200
+        /// characters, without control characters. Those of the type `application/problem+json` (RFC 9457) by default,
+        /// because other texts are not meant for logs. A body of more than 64 KiB is not looked into.
+        public var quotedExplanations = QuotedExplanations.problems
         /// The certificate authorities that are trusted. Those of the system by default.
         public var authorities = Authorities.system
         /// The trust policies for TLS connections, by host. By default, a certificate must lead to `authorities` and be

@@ -211,6 +211,34 @@ public actor Session {
         get async { await transport.openConnections() }
     }
 
+    /// Opens connections to the origin of a URL, so that the next requests to it wait for no look-up of a name and no
+    /// handshake.
+    ///
+    /// ```swift
+    /// try session.preconnect(to: "https://api.example.com")
+    /// ```
+    ///
+    /// The connections open in the background, within the limits of the session, and are closed when they have been idle
+    /// for `idleConnectionLifetime`. Where HTTP/2 can be spoken, one is opened, because requests share it. A request
+    /// that comes while a connection opens waits for it. If none can be opened, the next request says why.
+    ///
+    /// - Parameters:
+    ///   - url: An http or https URL. Only its origin matters.
+    ///   - count: The number of connections to the origin, with those that are open. 1 by default.
+    /// - Throws: `NetworkError` of kind `.invalidRequest` if nothing can be sent to the URL, and `.unsupported` on Apple's
+    ///   systems, because URLSession opens connections for requests only.
+    public nonisolated func preconnect(to url: String, count: Int = 1) throws(NetworkError) {
+        let request = try PreparedRequest(Request(.get, url), registry: tasks, delivery: .collected)
+        let attempt = Attempt(
+            request.makeWireRequest(request.makeMessage(), priority: .normal, timeouts: request.timeouts),
+            meter: ProgressMeter())
+        if let refusal = tasks.refusal(of: attempt) { throw NetworkError(refusal, request: request.request) }
+        guard transport.preconnect(attempt, count: max(0, count)) else {
+            let failure = FailureCause(.unsupported, "the transport opens connections for requests only")
+            throw NetworkError(failure, request: request.request)
+        }
+    }
+
     // MARK: The end
 
     /// A Boolean value that indicates whether the session was invalidated: it accepts no more tasks, and the last one

@@ -38,6 +38,10 @@ package protocol Transport: AnyObject, Sendable {
     /// its connections.
     func openConnections() async -> [Session.OpenConnections]
 
+    /// Opens connections for requests like that of an attempt, which is not sent, until there are `count` of them.
+    /// Returns false for a transport that cannot do so. Only queues, like `start`.
+    func preconnect(_ attempt: Attempt, count: Int) -> Bool
+
     /// Closes the connections that carry no attempt, and each other one after its last attempt. Called once the session
     /// is invalidated, on its executor. Only queues, like `start`.
     func drain()
@@ -74,6 +78,8 @@ extension Transport {
     package func refusal(of attempt: Attempt) -> FailureCause? { nil }
 
     package func openConnections() async -> [Session.OpenConnections] { [] }
+
+    package func preconnect(_ attempt: Attempt, count: Int) -> Bool { false }
 
     package func drain() {}
 }

@@ -13,6 +13,10 @@ package final class ExchangePool {
         package var idleLifetime: UInt64
         /// The number of connections to one origin whose exchanges last long, beside the others.
         package var liveConnectionsPerOrigin = Int.max
+        /// The time in nanoseconds after which a connection takes no further exchange; `UInt64.max` for never.
+        package var age = UInt64.max
+        /// The number of exchanges that a connection takes in all; at least 1.
+        package var uses = Int.max
         /// The highest of the low priorities, whose exchanges leave a share of the connections to others.
         package var lowPriority = Int.min
         /// Whether the newest of equally urgent exchanges goes first.
@@ -94,7 +98,7 @@ package final class ExchangePool {
     private var isGivingRoom = false
     /// The number of exchanges that were started while others waited for room, since the pool has given some.
     private var startsWhileWanted = 0
-    private let idleTimer = LoopTimer()
+    private let expiryTimer = LoopTimer()
     /// The exchanges for which no descriptor was free. They are submitted again when the timer fires.
     var lacking: [UInt64: HTTPExchange] = [:]
     let lackTimer = LoopTimer()
@@ -118,11 +122,13 @@ package final class ExchangePool {
             streams: .max)
         limits.liveConnectionsPerOrigin = max(1, settings.liveConnectionsPerOrigin)
         limits.lowPriority = settings.lowPriority
+        limits.age = settings.age
+        limits.uses = max(1, settings.uses)
         limits.sharesRoom = settings.room != nil
         let pool = ConnectionPool(
             limits: limits, order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
         poolPlace = Confined(pool)
-        idleTimer.setHandler(self)
+        expiryTimer.setHandler(self)
         lackTimer.setHandler(self)
     }
 
@@ -178,6 +184,29 @@ package final class ExchangePool {
         } else {
             perform()
         }
+    }
+
+    /// Opens connections to a destination until there are `count` of them, as far as the limits allow. Exchanges that
+    /// share a connection need one.
+    package func connect(to destination: Destination, count: Int) {
+        let isShared = destination.allowsHTTP2 && !destination.speaksHTTP1
+        // The pool can have forgotten the key.
+        if let known = destination.key, pool.key(known) == nil { destination.key = nil }
+        let key = key(of: destination)
+        let wanted = min(count, isShared ? 1 : min(settings.connectionsPerOrigin, settings.connections))
+        let missing = wanted - pool.connectionCount(of: key)
+        guard missing > 0 else { return }
+        // A connection stays that connects for an exchange which is withdrawn.
+        let exchanges = lastID + 1...lastID + UInt64(missing)
+        lastID = exchanges.upperBound
+        for exchange in exchanges {
+            var submission = ConnectionPool.Submission(exchange: exchange, key: key, priority: settings.lowPriority + 1)
+            submission.needsFresh = true
+            _ = pool.submit(submission, actions: &actions.value)
+        }
+        perform()
+        for exchange in exchanges { _ = pool.withdraw(exchange, now: context.now, actions: &actions.value) }
+        perform()
     }
 
     private func submit(_ exchange: HTTPExchange, _ waitsForShared: Bool) -> Bool {
@@ -259,7 +288,7 @@ package final class ExchangePool {
         connections.closeDetached()
         pool.closeAll(actions: &actions.value)
         perform()
-        context.cancel(idleTimer)
+        context.cancel(expiryTimer)
         context.cancel(lackTimer)
         turns?.close()
         settings.room?.leave()
@@ -292,7 +321,7 @@ package final class ExchangePool {
         if !justOpened.isEmpty { justOpened = [] }
         if !pool.claimChanges.isEmpty { tellClaims() }
         if let room = settings.room, room.isWanted, !isGivingRoom { giveRoom(room) }
-        scheduleIdleTimer()
+        scheduleExpiry()
     }
 
     // MARK: Room that pools on other loops share
@@ -352,12 +381,12 @@ package final class ExchangePool {
         }
     }
 
-    /// Wakes the pool when the next idle connection expires. The timer is not moved back when the deadline is: it then
+    /// Wakes the pool when the next connection expires. The timer is not moved back when the deadline is: it then
     /// fires in vain, which costs less than to move it with each exchange.
-    private func scheduleIdleTimer() {
+    private func scheduleExpiry() {
         settings.spares?.oldestIsUnused(since: pool.oldestIdleTime)
-        guard let deadline = pool.nextIdleDeadline else { return }
-        if deadline < idleTimer.deadline { context.schedule(idleTimer, at: deadline) }
+        guard let deadline = pool.nextExpiry else { return }
+        if deadline < expiryTimer.deadline { context.schedule(expiryTimer, at: deadline) }
     }
 
     private func perform(_ action: ConnectionPool.Action) {
@@ -368,6 +397,9 @@ package final class ExchangePool {
             } else if let exchange = submitted, exchange.id == id {
                 submitted = nil
                 start(exchange, on: connection)
+            } else {
+                // Of `connect(to:count:)`, on a connection that was open at once.
+                pool.finished(on: connection, isReusable: true, now: context.now, actions: &actions.value)
             }
         case .open(let connection, let key, _): open(connection, key)
         case .close(let connection): close(connection)
@@ -436,9 +468,9 @@ extension ExchangePool: TimerHandler {
             for exchange in exchanges { submit(exchange) }
             return
         }
-        pool.expireIdle(now: context.now, actions: &actions.value)
+        pool.expire(now: context.now, actions: &actions.value)
         perform()
-        scheduleIdleTimer()
+        scheduleExpiry()
     }
 }
 #endif

@@ -71,7 +71,7 @@ extension ConnectionPool {
     mutating func occupy(
         _ slot: Int, exchange: ExchangeID, _ use: ConnectionUse, isExclusive: Bool, actions: inout [Action]
     ) {
-        actions.append(.assign(exchange, connection: id(of: slot), isReused: connections[slot].isUsed))
+        actions.append(.assign(exchange, connection: id(of: slot), isReused: connections[slot].uses > 0))
         if connections[slot].inFlight > 0, !blockedOrigins.isEmpty {
             assignmentsWhileBlocked += 1
             if assignmentsWhileBlocked >= Self.assignmentsBeforeDraining {
@@ -79,8 +79,9 @@ extension ConnectionPool {
                 drain(slot)
             }
         }
-        connections[slot].isUsed = true
         connections[slot].inFlight += 1
+        connections[slot].uses += 1
+        if connections[slot].uses >= limits.uses { drain(slot) }
         connections[slot].isReserved = isExclusive
         if use != .ordinary { beginUse(use, of: slot) }
         updateLists(slot)

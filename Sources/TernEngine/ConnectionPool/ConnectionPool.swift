@@ -50,6 +50,10 @@ package struct ConnectionPool: Sendable {
         package var connections: Int
         /// The time in nanoseconds after which an idle connection is closed; `UInt64.max` for never.
         package var idleLifetime: UInt64
+        /// The time in nanoseconds after which an open connection takes no further exchange; `UInt64.max` for never.
+        package var age = UInt64.max
+        /// The number of exchanges that a connection takes in all; at least 1.
+        package var uses = Int.max
         /// The number of exchanges that a multiplexed connection is expected to carry until one of its key has a limit.
         package var streams: Int
         /// The number of connections to one origin that carry an exchange that lasts long, such as a stream of events,
@@ -160,6 +164,8 @@ package struct ConnectionPool: Sendable {
     var passedOver = 0
     /// The latest time that the caller has passed.
     var now: UInt64 = 0
+    /// The time at which an open connection reaches its age; `UInt64.max` without one. It can have ended by then.
+    var nextAgeEnd = UInt64.max
 
     /// The changes since the caller removed them, in their order. A change can concern an exchange that no longer
     /// waits.
@@ -193,6 +199,9 @@ package struct ConnectionPool: Sendable {
 
     /// Returns the key of a number; nil if it has been forgotten.
     package func key(_ id: KeyID) -> PoolKey? { table.slot(of: id).map { table.keys[$0].key } }
+
+    /// Returns the number of connections of a key that connect or are open.
+    package func connectionCount(of key: KeyID) -> Int { table.slot(of: key).map { table.keys[$0].connections } ?? 0 }
 
     // MARK: Exchanges
 
@@ -307,6 +316,8 @@ package struct ConnectionPool: Sendable {
         leaveLists(slot)
         releaseClaim(slot)
         connections[slot].state = .open
+        connections[slot].ageEnd = sum(self.now, limits.age)
+        nextAgeEnd = min(nextAgeEnd, connections[slot].ageEnd)
         let key = connections[slot].key
         if awaitsLimit {
             table.keys[key].form = .multiplexed
@@ -423,14 +434,17 @@ package struct ConnectionPool: Sendable {
 
     // MARK: Idle connections
 
-    /// The time at which the next idle connection is to be closed; nil without one.
-    package var nextIdleDeadline: UInt64? {
-        limits.idleLifetime < .max ? idle.first.map { deadline(of: $0) } : nil
+    /// The time at which the next connection has been idle for too long, or has reached its age; nil without one.
+    package var nextExpiry: UInt64? {
+        let idleEnd = limits.idleLifetime < .max ? idle.first.map { deadline(of: $0) } : nil
+        return nextAgeEnd < .max ? min(nextAgeEnd, idleEnd ?? .max) : idleEnd
     }
 
-    /// Closes the connections that have been idle for too long.
-    package mutating func expireIdle(now: UInt64, actions: inout [Action]) {
+    /// Closes the connections that have been idle for too long. Those that have reached their age take no further
+    /// exchange.
+    package mutating func expire(now: UInt64, actions: inout [Action]) {
         self.now = max(self.now, now)
+        endAge(actions: &actions)
         guard limits.idleLifetime < .max else { return }
         while let oldest = idle.first, deadline(of: oldest) <= now { close(oldest, actions: &actions) }
     }
@@ -466,8 +480,25 @@ package struct ConnectionPool: Sendable {
         }
     }
 
-    private func deadline(of slot: Int) -> UInt64 {
-        let (deadline, overflows) = connections[slot].idleSince.addingReportingOverflow(limits.idleLifetime)
+    private mutating func endAge(actions: inout [Action]) {
+        guard limits.age < .max, nextAgeEnd <= now else { return }
+        nextAgeEnd = .max
+        for slot in connections.indices where connections[slot].state == .open {
+            if connections[slot].ageEnd > now {
+                nextAgeEnd = min(nextAgeEnd, connections[slot].ageEnd)
+            } else if connections[slot].inFlight == 0 {
+                close(slot, actions: &actions)
+            } else {
+                drain(slot)
+                settle(connection: slot, actions: &actions)
+            }
+        }
+    }
+
+    private func deadline(of slot: Int) -> UInt64 { sum(connections[slot].idleSince, limits.idleLifetime) }
+
+    private func sum(_ time: UInt64, _ duration: UInt64) -> UInt64 {
+        let (deadline, overflows) = time.addingReportingOverflow(duration)
         return overflows ? .max : deadline
     }
 }

@@ -33,8 +33,6 @@ struct PooledConnection: Sendable {
     var use = ConnectionUse.ordinary
     /// Whether that exchange lasts long, whatever it counts for.
     var isLive = false
-    /// Whether an exchange has been assigned before.
-    var isUsed = false
     /// Whether the connection waits for the room of one that is being closed.
     var isDelayed = false
     /// The slot of the waiting exchange that has claimed this connecting connection; nil without one.
@@ -43,6 +41,10 @@ struct PooledConnection: Sendable {
     /// Whether the connection is in the lists of those that can be closed for room.
     var isInIdleLists = false
     var idleSince: UInt64 = 0
+    /// The number of exchanges that have been assigned.
+    var uses = 0
+    /// The time from which the connection takes no further exchange.
+    var ageEnd = UInt64.max
 
     /// The list of the key in which the connection belongs.
     var properKeyList: KeyList {

@@ -191,18 +191,18 @@ struct ConnectionPoolTests {
 
     @Test func idleConnectionIsClosedOnTime() {
         var harness = PoolHarness(idleLifetime: 100)
-        #expect(harness.pool.nextIdleDeadline == nil)
+        #expect(harness.pool.nextExpiry == nil)
         for number in 1...3 as ClosedRange<UInt64> { _ = harness.start(number) }
         harness.now = 50
         _ = harness.finish(2)
         harness.now = 60
         _ = harness.finish(1)
-        #expect(harness.pool.nextIdleDeadline == 150)
+        #expect(harness.pool.nextExpiry == 150)
         #expect(harness.expire(at: 149) == [])
         #expect(harness.expire(at: 150) == ["close 2"])
-        #expect(harness.pool.nextIdleDeadline == 160)
+        #expect(harness.pool.nextExpiry == 160)
         #expect(harness.expire(at: 1_000) == ["close 1"])
-        #expect(harness.pool.nextIdleDeadline == nil)
+        #expect(harness.pool.nextExpiry == nil)
         #expect(harness.pool.connectionCount == 1)
     }
 
@@ -211,7 +211,7 @@ struct ConnectionPoolTests {
         _ = harness.submit(1)
         harness.now = 10
         _ = harness.withdraw(1)
-        #expect(harness.pool.nextIdleDeadline == 110)
+        #expect(harness.pool.nextExpiry == 110)
         #expect(harness.expire(at: 110) == ["close 1"])
         #expect(harness.open(1) == [])
     }
@@ -222,15 +222,81 @@ struct ConnectionPoolTests {
         _ = harness.withdraw(1)
         harness.now = 40
         #expect(harness.open(1) == [])
-        #expect(harness.pool.nextIdleDeadline == 140)
+        #expect(harness.pool.nextExpiry == 140)
         #expect(harness.pool.idleCount == 1)
+    }
+
+    // MARK: Age and uses
+
+    @Test func aConnectionOfItsAgeTakesNoFurtherExchange() {
+        var harness = PoolHarness(perOrigin: 2, age: 500)
+        #expect(harness.pool.nextExpiry == nil)
+        _ = harness.start(1)
+        harness.now = 100
+        _ = harness.start(2)
+        _ = harness.finish(2)
+        #expect(harness.pool.nextExpiry == 500)
+        // The first one is busy: it carries its exchange to the end.
+        #expect(harness.expire(at: 500) == [])
+        #expect(harness.pool.nextExpiry == 600)
+        #expect(harness.submit(3) == ["assign 3 to 2 again"])
+        #expect(harness.finish(1) == ["close 1"])
+        #expect(harness.finish(2) == [])
+        #expect(harness.expire(at: 600) == ["close 2"])
+        #expect(harness.pool.nextExpiry == nil && harness.pool.connectionCount == 0)
+        #expect(harness.start(4) == ["open 3 for 4", "assign 4 to 3"])
+    }
+
+    @Test func exchangesThatWaitGetANewConnectionAfterTheAge() {
+        var harness = PoolHarness(perOrigin: 1, age: 500)
+        _ = harness.start(1)
+        _ = harness.submit(2)
+        #expect(harness.expire(at: 500) == [])
+        #expect(harness.finish(1) == ["close 1", "open 2 for 2"])
+    }
+
+    @Test func theShorterOfAgeAndIdleTimeCounts() {
+        var harness = PoolHarness(idleLifetime: 100, age: 120)
+        _ = harness.start(1)
+        harness.now = 50
+        _ = harness.finish(1)
+        #expect(harness.pool.nextExpiry == 120)
+        #expect(harness.expire(at: 120) == ["close 1"])
+        harness.now = 200
+        _ = harness.start(2)
+        _ = harness.finish(2)
+        #expect(harness.pool.nextExpiry == 300)
+        #expect(harness.expire(at: 300) == ["close 2"])
+    }
+
+    @Test func aConnectionTakesItsNumberOfExchanges() {
+        var harness = PoolHarness(perOrigin: 1, uses: 2)
+        _ = harness.start(1)
+        #expect(harness.finish(1) == [])
+        #expect(harness.submit(2) == ["assign 2 to 1 again"])
+        #expect(harness.submit(3) == [])
+        #expect(harness.finish(1) == ["close 1", "open 2 for 3"])
+        var single = PoolHarness(uses: 1)
+        for number in 1...3 as ClosedRange<UInt64> {
+            #expect(single.start(number) == ["open \(number) for \(number)", "assign \(number) to \(number)"])
+            #expect(single.finish(Int(number)) == ["close \(number)"])
+        }
+    }
+
+    @Test func streamsCountAsUses() {
+        var harness = PoolHarness(uses: 3)
+        _ = harness.start(1, capacity: 10)
+        #expect(harness.submit(2) == ["assign 2 to 1 again"] && harness.submit(3) == ["assign 3 to 1 again"])
+        #expect(harness.submit(4) == ["open 2 for 4"])
+        #expect(harness.finish(1) == [] && harness.finish(1) == [])
+        #expect(harness.finish(1) == ["close 1"])
     }
 
     @Test func infiniteLifetimeHasNoDeadline() {
         var harness = PoolHarness(idleLifetime: .max)
         _ = harness.start(1)
         _ = harness.finish(1)
-        #expect(harness.pool.nextIdleDeadline == nil)
+        #expect(harness.pool.nextExpiry == nil)
         #expect(harness.expire(at: .max) == [])
         #expect(harness.closeIdle() == ["close 1"])
     }
@@ -240,7 +306,7 @@ struct ConnectionPoolTests {
         harness.now = 1_000
         _ = harness.start(1)
         _ = harness.finish(1)
-        #expect(harness.pool.nextIdleDeadline == .max)
+        #expect(harness.pool.nextExpiry == .max)
         #expect(harness.expire(at: .max - 1) == [])
     }
 

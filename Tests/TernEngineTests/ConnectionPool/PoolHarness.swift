@@ -19,7 +19,7 @@ struct PoolHarness {
     init(
         perOrigin: Int = 100, total: Int = 100, idleLifetime: UInt64 = 1_000, streams: Int = 100,
         order: ConnectionPool.Order = .firstInFirstOut, live: Int = .max, lowPriority: Int = .min,
-        sharesRoom: Bool = false
+        sharesRoom: Bool = false, age: UInt64 = .max, uses: Int = .max
     ) {
         var limits = ConnectionPool.Limits(
             connectionsPerOrigin: perOrigin, connections: total, idleLifetime: idleLifetime)
@@ -27,6 +27,7 @@ struct PoolHarness {
         limits.liveConnectionsPerOrigin = live
         limits.lowPriority = lowPriority
         limits.sharesRoom = sharesRoom
+        (limits.age, limits.uses) = (age, uses)
         pool = ConnectionPool(limits: limits, order: order)
     }
 
@@ -121,7 +122,7 @@ struct PoolHarness {
 
     mutating func expire(at time: UInt64) -> [String] {
         now = time
-        pool.expireIdle(now: time, actions: &actions)
+        pool.expire(now: time, actions: &actions)
         return takeActions()
     }
 

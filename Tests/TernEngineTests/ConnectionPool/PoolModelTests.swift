@@ -220,8 +220,8 @@ struct PoolModelTests {
                 if random.below(4) == 0 {
                     pool.closeIdle(actions: &actions)
                 } else {
-                    pool.expireIdle(now: now, actions: &actions)
-                    if let next = pool.nextIdleDeadline { #expect(next > now) }
+                    pool.expire(now: now, actions: &actions)
+                    if let next = pool.nextExpiry { #expect(next > now) }
                 }
             }
         }

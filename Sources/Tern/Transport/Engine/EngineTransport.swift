@@ -86,6 +86,12 @@ final class EngineTransport: Transport {
         loop.post(to: client, operation: operation, object: attempt)
     }
 
+    func preconnect(_ attempt: Attempt, count: Int) -> Bool {
+        let order = PoolOrder(.connect(attempt, count: count))
+        if let loops { loops.preconnect(order) } else { loop.post(to: client, operation: 0, object: order) }
+        return true
+    }
+
     func openConnections() async -> [Session.OpenConnections] {
         guard let loops else { return await openConnections { post(.count($0)) } }
         var counts: [String: Session.OpenConnections] = [:]
@@ -129,6 +135,9 @@ struct ConnectionSettings: Sendable {
     let connection: LoopConnections.Settings
     let queueOrder: Session.Configuration.QueueOrder
     let idleNanoseconds: UInt64
+    /// The age and the number of uses at which a connection takes no further attempt; the greatest number for none.
+    let ageNanoseconds: UInt64
+    let uses: Int
     let allowsHTTP2: Bool
     let usesHTTP2WithoutTLS: Bool
     let authorities: Session.Configuration.Authorities
@@ -148,6 +157,8 @@ struct ConnectionSettings: Sendable {
         trust = configuration.trust.isDefault ? nil : configuration.trust
         queueOrder = configuration.queueOrder
         idleNanoseconds = configuration.idleConnectionLifetime.wholeNanoseconds
+        ageNanoseconds = configuration.maximumConnectionAge?.wholeNanoseconds ?? .max
+        uses = configuration.maximumConnectionUses ?? .max
         allowsHTTP2 = configuration.allowsHTTP2
         usesHTTP2WithoutTLS = configuration.usesHTTP2WithoutTLS
         authorities = configuration.authorities

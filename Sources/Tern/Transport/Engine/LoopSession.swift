@@ -7,6 +7,8 @@ import TernEngine
 final class PoolOrder: Sendable {
     enum Content: Sendable {
         case drain
+        /// Open connections for requests like that of an attempt.
+        case connect(Attempt, count: Int)
         /// A message of the pool on another loop, or of others in the process that lack a descriptor.
         case room(SharedRoom.Message)
         case count(Waiter<[Session.OpenConnections]>)
@@ -90,6 +92,8 @@ final class LoopSession: LoopClient {
             isNewestFirst: settings.queueOrder == .lastInFirstOut,
             authorizeProxy: { ProxyAuthorization.answers(of: $0, for: $1) })
         poolSettings.liveConnectionsPerOrigin = settings.maximumConnectionsPerHost
+        poolSettings.age = settings.ageNanoseconds
+        poolSettings.uses = settings.uses
         poolSettings.lowPriority = Request.Priority.low.rawValue
         poolSettings.connection = settings.connection
         if let sharing {
@@ -116,6 +120,7 @@ final class LoopSession: LoopClient {
         } else if let order = object as? PoolOrder {
             switch order.content {
             case .drain: pool.drain()
+            case .connect(let attempt, let count): connect(attempt, count: count)
             case .room(let message): pool.receive(message)
             case .count(let answer): answer.resume(returning: Session.OpenConnections.all(of: pool))
             }
@@ -152,6 +157,12 @@ final class LoopSession: LoopClient {
             return running.delayStart(by: attempt.request.startDelay)
         }
         running.submit()
+    }
+
+    /// Opens connections. `try?`: a request that follows reports why none can be opened.
+    private func connect(_ attempt: Attempt, count: Int) {
+        guard !isClosing, let destination = try? destinations.value.destination(for: attempt) else { return }
+        pool.connect(to: destination, count: count)
     }
 
     private func control(_ attempt: Attempt, _ command: AttemptCommand) {

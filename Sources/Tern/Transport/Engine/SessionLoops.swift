@@ -84,11 +84,19 @@ final class SessionLoops: Sendable {
         let place = place(for: attempt)
         let bits = place.loop | (place.isHome ? 0 : Self.awayBit)
         attempt.place.store(place.origin << Self.loopBits | bits, ordering: .relaxed)
-        clients.post(operation, attempt, to: place.loop) { loop in
+        post(operation, attempt, to: place.loop)
+    }
+
+    /// Opens connections on the session's own loop, which is the home of most origins.
+    func preconnect(_ order: PoolOrder) { post(0, order, to: 0) }
+
+    /// Sends a message to the client on a loop, which is opened if it is the first use.
+    private func post(_ operation: UInt64, _ object: any AnyObject & Sendable, to number: Int) {
+        clients.post(operation, object, to: number) { loop in
             loop.open { [settings, room] context, client in
                 LoopSession(
                     settings, context: context, client: client,
-                    sharing: LoopSharing(loops: self, room: room.part(of: place.loop)))
+                    sharing: LoopSharing(loops: self, room: room.part(of: number)))
             }
         }
     }
