@@ -34,7 +34,7 @@ package actor FileStore {
     package func length(ofFile path: String) throws(FileFailure) -> Int64 { try system.length(of: path) }
 
     /// Returns the file's chunks from its beginning.
-    nonisolated func reader(ofFile path: String) async throws(FileFailure) -> ChunkSource {
+    package nonisolated func reader(ofFile path: String) async throws(FileFailure) -> ChunkSource {
         reader(of: try await openForReading(path), from: 0)
     }
 

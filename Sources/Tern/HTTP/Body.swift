@@ -176,12 +176,12 @@ final class BodySequence: Sendable {
 }
 
 /// The chunks of a body, from any sequence.
-struct ChunkSource {
+package struct ChunkSource {
     /// Returns the next chunk; nil at the end. `@concurrent`, because the caller's sequence never runs on an actor of
     /// Tern.
-    let next: @concurrent () async throws -> Data?
+    package let next: @concurrent () async throws -> Data?
 
-    init<Chunks: AsyncSequence & Sendable>(_ chunks: Chunks) where Chunks.Element == Data {
+    package init<Chunks: AsyncSequence & Sendable>(_ chunks: Chunks) where Chunks.Element == Data {
         var iterator = chunks.makeAsyncIterator()
         next = { try await iterator.next() }
     }

@@ -64,4 +64,49 @@ struct FileDigestTests {
         let headers: Headers = ["Repr-Digest": "sha-256=:\(Self.emptyBase64):", "Content-Encoding": "gzip"]
         #expect(FileDigest(of: headers, status: 200) == nil)
     }
+
+    // MARK: Hashing
+
+    @Test(arguments: [0, 3, 1 << 20, (5 << 20) + 7])
+    func aFileAndItsChunksHaveTheSameDigest(size: Int) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "tern-digest-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "file with a space")
+        let bytes = size == 3 ? Data("abc".utf8) : Data((0..<size).map { UInt8(truncatingIfNeeded: $0) })
+        try bytes.write(to: file)
+        let digest = try await FileDigest.sha256(of: file)
+        if size == 0 { #expect(digest == .sha256(Self.empty)) }
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        if size == 3 { #expect(digest == .sha256(abc)) }
+        let chunks = AsyncStream<Data> { stream in
+            for start in stride(from: 0, to: size, by: 100_003) {
+                stream.yield(bytes[start..<min(size, start + 100_003)])
+            }
+            stream.finish()
+        }
+        #expect(try await FileDigest(.sha256, of: chunks) == digest)
+        for algorithm in FileDigest.Algorithm.allCases {
+            #expect(try await FileDigest(algorithm, of: file).isValid)
+        }
+    }
+
+    @Test func aFileThatCannotBeReadIsAnError() async throws {
+        let web = try #require(URL(string: "https://a.example/"))
+        for file in [URL(filePath: "/nowhere/x"), URL(filePath: "/tmp"), web] {
+            do throws(NetworkError) {
+                _ = try await FileDigest.sha256(of: file)
+                Issue.record("\(file) was read")
+            } catch {
+                #expect(error.kind == .fileSystem && error.reason.contains("the file cannot be read"), "\(error)")
+            }
+        }
+    }
+
+    @Test func aCancelledTaskHashesNothing() async throws {
+        let task = Task { try await FileDigest(.sha256, of: AsyncStream<Data> { _ in }) }
+        task.cancel()
+        let result = await task.result
+        #expect(throws: NetworkError.self) { try result.get() }
+    }
 }
