@@ -63,7 +63,8 @@ public struct EventReconnection: Sendable {
     /// requests of ``methodsBeforeFirstEvent``, a connection that lasted or that brought an `id` alone counts, too.
     public var limit = 10
     /// The refused statuses after which the request is sent again. None by default, as the standard says. 502, 503 and
-    /// 504 are useful behind a proxy whose servers restart. `Retry-After` is respected, up to `maximumServerDelay`.
+    /// 504 are useful behind a proxy whose servers restart. The next attempt follows the time in
+    /// `Retry-After`, up to `maximumServerDelay` and with up to 0.5 seconds at random, in place of the delays above.
     public var statuses: Set<Int> = []
 
     /// Creates rules with the defaults of their properties.

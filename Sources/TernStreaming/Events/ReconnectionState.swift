@@ -36,6 +36,9 @@ struct ReconnectionState {
     /// The shortest delay, so that a server with `retry: 0` cannot cause a busy loop.
     static let shortestDelay = Duration.milliseconds(100)
 
+    /// The greatest random addition to a time that the server asks for, so that its clients do not return together.
+    private static let addition = Duration.milliseconds(500)
+
     /// The failures before any byte of a request was sent. Without a network, they are its consequence.
     private static let connectKinds: Set<NetworkError.Kind> = [
         .dns, .connectionFailed, .connectTimedOut, .proxy,
@@ -93,11 +96,15 @@ struct ReconnectionState {
         }
         hasEvents = false
         hasID = false
+        let random = min(max(random, 0), 1)
+        if let asked = end.retryAfter {
+            return .connect(
+                after: max(min(asked, rules.maximumServerDelay), Self.shortestDelay) + Self.addition * random)
+        }
         let base = max(serverDelay ?? rules.firstDelay, Self.shortestDelay)
         var bound = base
         for _ in 0..<min(failures, 64) where bound < rules.maximumDelay { bound = bound * 2 }
-        let asked = min(end.retryAfter ?? .zero, rules.maximumServerDelay)
-        return .connect(after: max(base, asked) + min(bound, rules.maximumDelay) * min(max(random, 0), 1))
+        return .connect(after: base + min(bound, rules.maximumDelay) * random)
     }
 
     private func isTemporary(_ failure: NetworkError) -> Bool {

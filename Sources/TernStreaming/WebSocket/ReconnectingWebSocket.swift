@@ -57,6 +57,20 @@ public actor ReconnectingWebSocket {
         }
     }
 
+    /// The state of the connection.
+    public enum State: Sendable, Hashable {
+        /// No connection is open, and none is being opened: that begins when a message is asked for.
+        case idle
+        /// A connection is being opened, and `onOpen` runs.
+        case connecting
+        /// A connection is open.
+        case open
+        /// The next attempt begins after this time.
+        case waiting(Duration)
+        /// The messages have ended, and no further connection is opened.
+        case closed
+    }
+
     /// The reason why a connection is not open.
     public enum End: Sendable {
         /// The server closed the socket.
@@ -109,6 +123,7 @@ public actor ReconnectingWebSocket {
     private var lastDelay = Duration.zero
     private var isReading = false
     private var isClosed = false
+    private nonisolated let latest = Latest(State.idle)
     /// The wait before the next attempt. Owned here; `close` and a cancellation of the reader end it.
     private var pause: Task<Void, Never>?
 
@@ -137,7 +152,10 @@ public actor ReconnectingWebSocket {
         self.onOpen = onOpen
     }
 
-    deinit { pause?.cancel() }
+    deinit {
+        pause?.cancel()
+        latest.finish { _ in .closed }
+    }
 
     private static func timer(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
         let start = clock.now
@@ -146,6 +164,17 @@ public actor ReconnectingWebSocket {
 
     /// The socket that is open now; nil for none.
     public var current: WebSocket? { socket }
+
+    /// The states from the present one on, for any number of readers. A slow reader misses states, never the last one,
+    /// `.closed`, which ends the stream. Reading the states opens no connection, and does not keep the socket alive.
+    ///
+    /// ```swift
+    /// for await state in live.states { banner.isHidden = state == .open }
+    /// ```
+    public nonisolated var states: AsyncStream<State> { latest.stream() }
+
+    /// The present state.
+    public nonisolated var state: State { latest.current }
 
     /// The messages of all connections, for one reader at a time.
     public nonisolated var messages: Messages { Messages(socket: self) }
@@ -157,6 +186,11 @@ public actor ReconnectingWebSocket {
         try await openSocket().send(message)
     }
 
+    /// Sends a text over the open connection. Does not wait for one.
+    ///
+    /// - Throws: As `send(_:)` of a message does.
+    public func send(_ text: String) async throws(NetworkError) { try await send(.text(text)) }
+
     /// Returns the open socket, or throws the error of a message that is not sent.
     func openSocket() throws(NetworkError) -> WebSocket {
         if let socket { return socket }
@@ -165,10 +199,17 @@ public actor ReconnectingWebSocket {
 
     /// Closes the connection, and opens no other. The messages end.
     public func close(code: WebSocket.CloseCode = .normalClosure, reason: String = "") async throws(NetworkError) {
-        isClosed = true
+        end()
         pause?.cancel()
         try await (socket ?? prepared)?.close(code: code, reason: reason)
     }
+
+    private func end() {
+        isClosed = true
+        latest.finish { _ in .closed }
+    }
+
+    private func become(_ state: State) { latest.update { _ in state } }
 
     /// Returns the next message; nil after `close`, and after an end that is not to be followed by another connection.
     ///
@@ -201,6 +242,7 @@ public actor ReconnectingWebSocket {
                 // prepared has no reader that could continue.
                 if Task.isCancelled {
                     prepared?.cancel()
+                    if socket == nil { become(.idle) }
                     throw error
                 }
                 end = await Self.end(after: error, of: prepared)
@@ -214,7 +256,7 @@ public actor ReconnectingWebSocket {
             (openedAt, endedAt, hasMessage) = (nil, nil, false)
             failures += 1
             if !shouldReconnect(end) || failures > backoff.maximumFailures ?? .max {
-                isClosed = true
+                self.end()
                 if case .failed(let error) = end { throw error }
                 return nil
             }
@@ -224,7 +266,9 @@ public actor ReconnectingWebSocket {
             {
                 lastDelay = max(lastDelay, min(asked, Backoff.longestServerDelay))
             }
+            become(.waiting(lastDelay))
             await wait(for: lastDelay)
+            if Task.isCancelled { become(.idle) }
         }
         return nil
     }
@@ -249,6 +293,7 @@ public actor ReconnectingWebSocket {
     /// Returns the open socket, or opens one.
     private func connected() async throws(NetworkError) -> WebSocket {
         if let socket { return socket }
+        become(.connecting)
         do {
             let opened = try await open()
             guard !isClosed else {
@@ -263,6 +308,7 @@ public actor ReconnectingWebSocket {
             }
             prepared = nil
             socket = opened
+            become(.open)
             openedAt = elapsed()
             number += 1
             // Ends with the socket. The reader can learn of that end much later.
@@ -280,7 +326,9 @@ public actor ReconnectingWebSocket {
     }
 
     private func ended(_ socket: Int) {
-        if socket == number, openedAt != nil { endedAt = elapsed() }
+        guard socket == number, openedAt != nil else { return }
+        endedAt = elapsed()
+        become(.idle)
     }
 
     private func wait(for delay: Duration) async {

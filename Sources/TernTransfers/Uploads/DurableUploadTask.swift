@@ -96,6 +96,32 @@ extension DurableUploadEvent: DurableEvent {
     static var urlReplacement: Self? { nil }
 }
 
+extension DurableUploadEvent: CustomStringConvertible {
+    /// A sentence, for logs.
+    public var description: String {
+        switch self {
+        case .created: "begins with the first byte"
+        case .continued(let offset): "continues after \(offset) bytes"
+        case .startedOver(let reason): "starts over: \(reason.words)"
+        case .failed(let error): "an attempt failed: \(error)"
+        case .waited(let delay): "tries again after \(delay)"
+        case .waitedForNetwork: "waits for the network"
+        case .foundComplete: "the server has the whole file already"
+        }
+    }
+}
+
+extension UploadStartOverReason {
+    fileprivate var words: String {
+        switch self {
+        case .fileChanged: "the file has changed"
+        case .gone: "the server does not have the upload any more"
+        case .otherUpload: "the server has an upload of another file"
+        case .controlInvalid: "the control file is not valid, or of another endpoint"
+        }
+    }
+}
+
 /// The reason why an upload started over although there was one.
 public enum UploadStartOverReason: String, Sendable, Hashable {
     /// The file has changed since.

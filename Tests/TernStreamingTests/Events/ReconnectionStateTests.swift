@@ -119,6 +119,17 @@ struct ReconnectionStateTests {
         #expect(delay(state.decide(end, hasNetwork: true, random: 0)) == .seconds(3_600))
     }
 
+    /// Each row: the seconds in the field, and the shortest and the longest delay in milliseconds.
+    @Test(arguments: [(0, 100, 600), (1, 1_000, 1_500), (7, 7_000, 7_500), (-5, 100, 600)])
+    func theServersTimeTakesThePlaceOfTheDelays(seconds: Int, shortest: Int, longest: Int) {
+        var state = state { ($0.firstDelay, $0.maximumDelay) = (.seconds(3), .seconds(30)) }
+        for _ in 0..<3 {
+            let end = ReconnectionState.End(failure: lost, retryAfter: .seconds(seconds))
+            #expect(delay(state.decide(end, hasNetwork: true, random: 0)) == .milliseconds(shortest))
+            #expect(delay(state.decide(end, hasNetwork: true, random: 1)) == .milliseconds(longest))
+        }
+    }
+
     @Test func limitEndsWithTheLastFailure() throws {
         var state = state { $0.limit = 2 }
         for _ in 0..<2 { #expect(delay(state.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil) }

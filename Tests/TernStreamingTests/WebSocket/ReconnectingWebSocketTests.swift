@@ -204,5 +204,64 @@ struct ReconnectingWebSocketTests {
         #expect((1...6).map { backoff.delay(after: $0, random: 1) } == [1, 2, 4, 8, 10, 10].map { .seconds($0) })
         #expect(backoff.delay(after: 1_000, random: 0) == .seconds(5))
     }
+
+    /// The states of a socket that is opened, lost, opened again and closed.
+    @Test func statesFollowTheConnection() async throws {
+        let opened = Lock(0)
+        let server = try server { exchange in
+            let number = opened.withLock { count in
+                count += 1
+                return count
+            }
+            try exchange.write(.text("message \(number)"))
+            if number == 1 { return exchange.close() }
+            _ = try exchange.readFrame()
+            try exchange.write(.close(1000))
+        }
+        defer { server.stop() }
+        let (session, clock) = (Self.session(), ManualClock())
+        let url = server.url.absoluteString
+        let live = ReconnectingWebSocket(clock: clock) { try await session.webSocket(url) }
+        #expect(live.state == .idle)
+        let seen = Task {
+            var states: [ReconnectingWebSocket.State] = []
+            for await state in live.states { states.append(state) }
+            return states
+        }
+        var messages = live.messages.makeAsyncIterator()
+        #expect(try await messages.next() == .text("message 1") && live.state != .closed)
+        let next = Task { try await live.receive() }
+        try await clock.waitForSleepers(1)
+        guard case .waiting(let delay) = live.state else {
+            Issue.record("the state is \(live.state)")
+            return
+        }
+        #expect(delay > .zero && delay <= .milliseconds(500))
+        clock.advance(by: .seconds(1))
+        #expect(try await next.value == .text("message 2"))
+        #expect(live.state == .open)
+        try await live.send("done")
+        #expect(try await live.receive() == nil)
+        #expect(live.state == .closed)
+        // A slow reader misses states, and gets the last one.
+        #expect(await seen.value.last == .closed)
+        var late: [ReconnectingWebSocket.State] = []
+        for await state in live.states { late.append(state) }
+        #expect(late == [.closed])
+    }
+
+    @Test func aCancelledReaderLeavesTheSocketIdle() async throws {
+        let clock = ManualClock()
+        let live = ReconnectingWebSocket(clock: clock) {
+            throw NetworkError(.connectionRefused, reason: "nobody is there")
+        }
+        let reader = Task { try await live.receive() }
+        try await clock.waitForSleepers(1)
+        reader.cancel()
+        _ = await reader.result
+        #expect(live.state == .idle)
+        try await live.close()
+        #expect(live.state == .closed)
+    }
 }
 #endif
