@@ -60,6 +60,23 @@ extension Client {
         try await send(.get, path, query: query, headers: headers, configure: configure)
     }
 
+    /// Sends a GET request to a path, and decodes the response; nil if there is no such resource (404, 410).
+    ///
+    /// ```swift
+    /// let user: User? = try await client.getIfPresent("users/42")
+    /// ```
+    public func getIfPresent<T: Decodable & Sendable>(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> T? {
+        do throws(NetworkError) {
+            return try await get(path, query: query, headers: headers, as: type, configure: configure)
+        } catch {
+            if error.isNotFound { return nil }
+            throw error
+        }
+    }
+
     /// Sends a POST request to a path, and decodes the response.
     public func post<T: Decodable & Sendable>(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,

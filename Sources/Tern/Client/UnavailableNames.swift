@@ -58,3 +58,59 @@ extension NetworkError {
     @available(*, unavailable, message: "use 'reason'; 'description' also names the request and the response")
     public var message: String { reason }
 }
+
+extension Response {
+    /// Unavailable. Use `value`, which is the body as it was asked for.
+    @available(*, unavailable, message: "use 'value': the body as data, or decoded")
+    public var body: Value { value }
+
+    /// Unavailable. Use `value`; a response whose type is not stated has `Data`.
+    @available(*, unavailable, message: "use 'value': the body as data, or decoded")
+    public var data: Value { value }
+
+    /// Unavailable. Use `status`.
+    @available(*, unavailable, renamed: "status")
+    public var statusCode: Int { status }
+
+    /// Unavailable. Ask for the type of the value.
+    @available(
+        *, unavailable,
+        message: "state the type of the value: 'let user: User = try await client.get(\"users/1\")', or 'JSONValue'"
+    )
+    public var json: Value { value }
+}
+
+extension ResponseHead {
+    /// Unavailable. Use `status`.
+    @available(*, unavailable, renamed: "status")
+    public var statusCode: Int { status }
+}
+
+extension NetworkError {
+    /// Unavailable. Use `status`.
+    @available(*, unavailable, renamed: "status")
+    public var statusCode: Int? { status }
+
+    /// Unavailable. Use `body`, or `decode(as:)`.
+    @available(*, unavailable, message: "use 'body', the start of the response's body, or 'decode(as:)'")
+    public var data: Data { body }
+}
+
+extension Client {
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.get(path) { $0.timeouts.total = .seconds(5) }'")
+    public func get<T: Decodable & Sendable>(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self, timeout: Duration
+    ) async throws(NetworkError) -> T {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.post(path, body: body) { $0.timeouts.total = .seconds(5) }'")
+    public func post<T: Decodable & Sendable>(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        as type: T.Type = T.self, timeout: Duration
+    ) async throws(NetworkError) -> T {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+}

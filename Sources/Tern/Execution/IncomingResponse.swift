@@ -372,9 +372,15 @@ package struct IncomingResponse: Sendable {
             }
         }
         let end = outcome == nil ? await discard() : outcome
-        return NetworkError(
+        let configuration = request.registry.configuration
+        let error = NetworkError(
             refusal, request: request.request, response: head, body: Data(start), metrics: end?.metrics
-        ).carrying(request.registry.configuration.json)
+        ).carrying(configuration.json)
+        guard refusal.kind == .status,
+            let explanation = ServerExplanation.text(
+                in: start, of: head.mediaType, quoting: configuration.quotedExplanations)
+        else { return error }
+        return error.adding("the server says: \(explanation)")
     }
 
     /// Ends a response that another request follows, and returns its outcome. The rest of a small body is read, so that

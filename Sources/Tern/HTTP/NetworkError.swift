@@ -195,15 +195,30 @@ public struct NetworkError: Error, Sendable {
     }
     /// The status of the response, if it arrived.
     public var status: Int? { response?.status }
+    /// A Boolean value that indicates whether the server refused the request because there is no such resource: with
+    /// the status 404 or 410.
+    public var isNotFound: Bool { kind == .status && (status == 404 || status == 410) }
+    /// A Boolean value that indicates whether the host could not be found or no route leads to it, which is how a
+    /// missing network shows. Nothing was sent. A wrong name looks the same, and a server that is down does not.
+    public var isOffline: Bool { kind == .dns || kind == .connectionFailed }
+    /// A Boolean value that indicates whether another attempt can succeed and does no harm: a `RetryPolicy` with its
+    /// defaults retries such a failure. False for a request that is not idempotent or whose body can be sent only once.
+    public var isRetryable: Bool {
+        guard let request else { return false }
+        return RetryPolicy().admits(self, of: request, failures: 1)
+    }
 }
 
 extension NetworkError: CustomStringConvertible {
     /// One line that says what failed, on what and why, without secrets. Control characters are written as `\u{1B}`.
-    public var description: String {
+    public var description: String { description(revealing: .none) }
+
+    /// Returns the text of ``description`` with the revealed values of query parameters.
+    public func description(revealing revealed: RevealedValues) -> String {
         let fields = storage.fields
         var text = fields.kind.rawValue
         if let method = fields.method, let target = fields.target {
-            text += ": \(method.rawValue.printable(limit: 80)) \(target)"
+            text += ": \(method.rawValue.printable(limit: 80)) \(target.description(revealing: revealed))"
         } else if let method = fields.method {
             text += ": \(method.rawValue.printable(limit: 80))"
         }

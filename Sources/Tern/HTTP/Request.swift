@@ -344,8 +344,14 @@ extension Request {
 }
 
 extension Request: CustomStringConvertible, CustomReflectable {
-    /// The method and the URL, without user information and query values.
-    public var description: String { "\(method) \(target)" }
+    /// The method, the URL without user information and query values, and the label.
+    public var description: String { description(revealing: .none) }
+
+    /// Returns the text of ``description`` with the revealed values of query parameters.
+    public func description(revealing revealed: RevealedValues) -> String {
+        let label = label.map { " [\($0.printable())]" } ?? ""
+        return "\(method.rawValue.printable(limit: 80)) \(target.description(revealing: revealed))\(label)"
+    }
 
     /// The method, URL and headers without secrets. Without this mirror, `dump` would show them and the body.
     public var customMirror: Mirror {

@@ -32,18 +32,23 @@ public struct LoggingInterceptor: Interceptor {
 
     private let level: Level
     private let redacted: Set<String>
+    private let revealed: RevealedValues
     private let write: @Sendable (String) -> Void
 
     /// - Parameters:
     ///   - level: The amount of output. `.lines` by default.
     ///   - redacting: The names of further header fields with secret values, besides `Authorization`, `Cookie` and
     ///     similar.
+    ///   - revealing: The query parameters whose values are shown, such as `page`. None by default: each value is
+    ///     replaced by `<redacted>`. Header fields are not revealed.
     ///   - write: Receives one entry without a trailing line break. Called from any thread.
     public init(
-        _ level: Level = .lines, redacting: Set<String> = [], write: @escaping @Sendable (_ entry: String) -> Void
+        _ level: Level = .lines, redacting: Set<String> = [], revealing: RevealedValues = .none,
+        write: @escaping @Sendable (_ entry: String) -> Void
     ) {
         self.level = level
         redacted = Set(redacting.map { $0.lowercased() })
+        revealed = revealing
         self.write = write
     }
 
@@ -59,7 +64,7 @@ public struct LoggingInterceptor: Interceptor {
             "\(next.prepared.registry.sessionID) \(next.task.id)"
             + (next.task.label.map { " [\($0.printable())]" } ?? "")
         let start = MonotonicClock.nanoseconds()
-        if level >= .lines { write("→ \(name) \("\(request)".printable(limit: 600))" + fields(request.headers)) }
+        if level >= .lines { write("→ \(name) \(text(of: request))" + fields(request.headers)) }
         do {
             let reply = try await next(request)
             if level >= .lines {
@@ -69,10 +74,19 @@ public struct LoggingInterceptor: Interceptor {
             }
             return reply
         } catch {
-            let reason = "\(error)".printable(limit: 8_192)
-            write("✗ \(name) failed in \(Self.milliseconds(since: start)) ms: \(reason)")
+            let reason = error.description(revealing: revealed).printable(limit: 8_192)
+            // The fields of a refusal often name the request in the server's own logs.
+            let head = error.response.map { fields($0.headers) } ?? ""
+            write("✗ \(name) failed in \(Self.milliseconds(since: start)) ms: \(reason)" + head)
             throw error
         }
+    }
+
+    private func text(of request: Request) -> String {
+        // The name has the label.
+        var request = request
+        request.label = nil
+        return request.description(revealing: revealed).printable(limit: 600)
     }
 
     private static func milliseconds(since start: UInt64) -> UInt64 {
@@ -93,7 +107,15 @@ extension Request {
     /// The request as a `curl` command for a shell, without secrets. Values of `Authorization`, `Cookie` and similar
     /// fields, and query values, are replaced by `<redacted>`; user information is left out. A file is named as the
     /// body; any other body is read from standard input. The session's own headers are not included.
-    public var curlDescription: String {
+    public var curlDescription: String { curlDescription(revealing: .none) }
+
+    /// Returns the request as a `curl` command for a shell, like ``curlDescription``, with the revealed values of query
+    /// parameters and header fields. With `.all`, it can be pasted as it is.
+    ///
+    /// ```swift
+    /// print(request.curlDescription(revealing: ["page", "sort", "Authorization"]))
+    /// ```
+    public func curlDescription(revealing revealed: RevealedValues) -> String {
         var words = ["curl"]
         if method == .head {
             words.append("--head")
@@ -101,7 +123,8 @@ extension Request {
             words += ["--request", Self.quoted(method.rawValue)]
         }
         for field in headers {
-            words += ["--header", Self.quoted("\(field.name): \(field.printableValue)")]
+            let value = revealed.contains(field.name) ? field.value : field.printableValue
+            words += ["--header", Self.quoted("\(field.name): \(value)")]
         }
         if let contentType = body.contentType, !headers.contains("Content-Type") {
             words += ["--header", Self.quoted("Content-Type: \(contentType)")]
@@ -111,8 +134,11 @@ extension Request {
         case .file(let url): words += ["--data-binary", Self.quoted("@\(url.path)")]
         default: words += ["--data-binary", "@-"]
         }
+        if revealed.isAll, case .password(let name, let password)? = Credential(of: target)?.content {
+            words += ["--user", Self.quoted("\(name):\(password)")]
+        }
         if let unixSocketPath { words += ["--unix-socket", Self.quoted(unixSocketPath)] }
-        words.append(Self.quoted("\(target)"))
+        words.append(Self.quoted(target.description(revealing: revealed, limit: .max)))
         return words.joined(separator: " ")
     }
 

@@ -167,29 +167,43 @@ extension Target: CustomStringConvertible, CustomReflectable {
     /// The URL for errors and logs, without user information and query values.
     package var description: String { Self.redact(string) }
 
+    /// Returns the URL without possible secrets other than the revealed ones.
+    ///
+    /// - Parameter limit: The maximum number of characters.
+    package func description(revealing revealed: RevealedValues, limit: Int = 400) -> String {
+        revealed.isAll ? string.printable(limit: limit) : Self.redact(string, revealing: revealed, limit: limit)
+    }
+
     /// An empty mirror. Without it, `dump` would show the whole URL.
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 
     /// Returns a text, whether it is a URL or not, without the possible secrets of a URL: user information, query
-    /// values and fragment. The result has no control characters and at most 400 characters.
-    package static func redact(_ text: String) -> String {
+    /// values and fragment. The result has no control characters.
+    ///
+    /// - Parameters:
+    ///   - revealed: The query parameters whose values stay.
+    ///   - limit: The maximum number of characters.
+    package static func redact(_ text: String, revealing revealed: RevealedValues = .none, limit: Int = 400) -> String {
         let scalars = text.unicodeScalars
         let end = scalars.firstIndex { $0 == "?" || $0 == "#" } ?? scalars.endIndex
         var result = redactedAuthority(String(text[..<end]))
         if end < scalars.endIndex, scalars[end] == "?" {
             let query = text[scalars.index(after: end)...].unicodeScalars.prefix { $0 != "#" }
-            result += "?" + redactedQuery(String(query))
+            result += "?" + redactedQuery(String(query), revealing: revealed)
         }
-        return result.printable(limit: 400)
+        return result.printable(limit: limit)
     }
 
     /// Keeps the names of the items, which identify the call.
-    private static func redactedQuery(_ query: String) -> String {
+    private static func redactedQuery(_ query: String, revealing revealed: RevealedValues) -> String {
         // By scalars: `=` followed by a combining mark is one character, which is no `=`.
         let items = query.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false)
         return items.map { item in
             guard let equals = item.firstIndex(of: "=") else { return String(item) }
-            return String(item[..<equals]) + "=<redacted>"
+            let name = String(item[..<equals])
+            let decoded = String(decoding: Reference.percentDecoded(Array(name.utf8)[...]), as: UTF8.self)
+            if revealed.contains(decoded) { return String(item) }
+            return name + "=<redacted>"
         }.joined(separator: "&")
     }
 

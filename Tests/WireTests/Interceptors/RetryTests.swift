@@ -297,6 +297,23 @@ struct LoggingTests {
         #expect(text.contains("--header 'Accept: it'\\''s'") && text.contains("--data-binary @-"))
     }
 
+    @Test func aFailureShowsTheFieldsOfItsResponse() async throws {
+        let entries = Mutex<[String]>([])
+        var configuration = Session.Configuration()
+        configuration.interceptors = [
+            LoggingInterceptor(.headers, revealing: ["page"]) { entry in entries.withLock { $0.append(entry) } }
+        ]
+        let stub = StubTransport { _ in .status(503, headers: ["X-Request-ID": "r7", "Set-Cookie": "a=s3cret"]) }
+        let session = Session(configuration: configuration, stub: stub)
+        let client = try Client(baseURL: "https://a.example", session: session)
+        _ = try await failure { try await client.get("x?page=2&key=s3cret") }
+        let texts = entries.withLock { $0 }
+        #expect(texts.count == 2 && texts.allSatisfy { $0.contains("?page=2&key=<redacted>") })
+        #expect(!texts.joined().contains("s3cret"))
+        #expect(texts.last?.contains("\n    X-Request-ID: r7") == true, "\(texts)")
+        #expect(texts.last?.contains("\n    Set-Cookie: <redacted>") == true, "\(texts)")
+    }
+
     @Test func linesDescribeRequestAndReplyWithoutSecrets() async throws {
         let entries = Mutex<[String]>([])
         var configuration = Session.Configuration()
