@@ -1,3 +1,22 @@
+extension Session.Configuration {
+    /// The origins that receive header fields with a secret.
+    ///
+    /// ```swift
+    /// configuration.headers["Authorization"] = "Bearer \(token)"
+    /// configuration.secretHeaderOrigins = ["https://api.example.com"]
+    /// ```
+    public enum HeaderOrigins: Sendable, Hashable, ExpressibleByArrayLiteral {
+        /// The origins of these URLs, such as `https://api.example.com`. Only the scheme, host and port count, not the
+        /// path.
+        case only([String])
+        /// Every origin that a request names. A redirect to another origin still removes the fields.
+        case all
+
+        /// Creates the value from the origins of these URLs.
+        public init(arrayLiteral urls: String...) { self = .only(urls) }
+    }
+}
+
 /// Origins by their canonical forms. Pure.
 struct OriginSet: Sendable {
     /// nil for every origin.
