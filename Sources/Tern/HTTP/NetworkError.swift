@@ -16,12 +16,14 @@ public struct NetworkError: Error, Sendable {
         init(_ fields: Fields) { self.fields = fields }
     }
 
-    private struct Fields: Sendable {
+    /// The parts of an error.
+    struct Fields: Sendable {
         var kind: Kind
         var reason: String
         var method: Request.Method?
         var target: Target?
-        var request: Request?
+        /// The request of the caller, a `Request`. Without its type, because a request refers to rules that throw errors.
+        var request: (any Sendable)?
         var response: ResponseHead?
         var body = Data()
         var metrics: TaskMetrics?
@@ -55,25 +57,17 @@ public struct NetworkError: Error, Sendable {
     }
 
     @inline(never)
-    package init(
-        _ failure: FailureCause, request: Request, response: ResponseHead? = nil, body: Data = Data(),
-        metrics: TaskMetrics? = nil
-    ) {
-        var fields = Fields(kind: failure.kind, reason: failure.reason.printable(limit: Self.reasonLimit))
-        fields.method = request.method
-        fields.target = request.target
-        let held = request.body.isSequence ? request.withoutSequence : request
-        fields.request = held.withoutCallbacks
-        fields.response = response
-        fields.body = body
-        fields.metrics = metrics
-        fields.underlying = failure.underlying
-        fields.label = request.label
+    init(_ fields: Fields) {
+        var fields = fields
+        fields.reason = fields.reason.printable(limit: Self.reasonLimit)
         storage = Storage(fields)
     }
 
+    /// The request of the caller, a `Request`; nil if none could be created.
+    var untypedRequest: (any Sendable)? { storage.fields.request }
+
     @inline(never)
-    private func with(_ change: (inout Fields) -> Void) -> NetworkError {
+    func with(_ change: (inout Fields) -> Void) -> NetworkError {
         var copy = self
         var fields = storage.fields
         change(&fields)
@@ -89,11 +83,6 @@ public struct NetworkError: Error, Sendable {
             fields.label = label ?? fields.label
         }
     }
-
-    /// Returns the error for another request that has the same end. The task follows with
-    /// `identified(task:session:label:)`.
-    @inline(never)
-    func shared(with request: Request) -> NetworkError { with { $0.label = request.label } }
 
     @inline(never)
     package func identified(session: Session.ID) -> NetworkError {
@@ -152,8 +141,6 @@ public struct NetworkError: Error, Sendable {
     /// One sentence that says what failed and with which host. It is safe for logs, because it contains no control
     /// characters.
     public var reason: String { storage.fields.reason }
-    /// The request of the caller; nil if none could be created.
-    public var request: Request? { storage.fields.request }
     /// The head of the response, if it arrived before the failure.
     public var response: ResponseHead? { storage.fields.response }
     /// The start of the response's body, if it arrived before the failure. A refused status has at most the session's
