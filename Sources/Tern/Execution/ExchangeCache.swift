@@ -12,6 +12,14 @@ package protocol ExchangeCache: Sendable {
     func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse
 }
 
+extension Session.Configuration {
+    /// The cache around each exchange with a server; nil for none. `TernHTTPCache` sets it.
+    package var exchangeCache: (any ExchangeCache)? {
+        get { untypedCache as? any ExchangeCache }
+        set { untypedCache = newValue }
+    }
+}
+
 /// A request on its way to the server, for which the cache may have an answer.
 package struct NetworkExchange: Sendable {
     let prepared: PreparedRequest
@@ -44,18 +52,6 @@ package struct NetworkExchange: Sendable {
     package var isCollected: Bool { prepared.delivery == .collected }
     /// Whether the request refreshes a stored response in the background.
     package var isRefresh: Bool { prepared.isRefresh }
-
-    /// Creates the exchange of a request that is not going to be sent, to find out what the cache would do.
-    ///
-    /// - Throws: An error of kind `.invalidRequest` for a request that cannot be sent.
-    package init(explaining request: Request, of session: Session) throws(NetworkError) {
-        let registry = session.tasks
-        let prepared = try PreparedRequest(request, registry: registry, delivery: .collected)
-        let record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Void.self)
-        // It never starts.
-        record.fail()
-        self.init(prepared: prepared, task: record, network: AttemptStage())
-    }
 
     init(prepared: PreparedRequest, task: TaskRecord, network: any Stage) {
         record = task

@@ -420,6 +420,17 @@ package struct IncomingResponse: Sendable {
     }
 }
 
+extension AttemptOutcome {
+    /// Returns the outcome of a body that was decompressed on its way to the reader.
+    fileprivate func decoded(_ decoder: ContentDecoder) -> AttemptOutcome {
+        var metrics = metrics
+        metrics.decodedBodyBytes = decoder.produced
+        // A decoder that failed has cancelled the attempt itself.
+        let failure = decoder.failure ?? failure ?? decoder.failureOfEnd
+        return AttemptOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
+    }
+}
+
 /// The place of a body in the file of a continued download. Indirect, because a response is copied at several stages.
 indirect enum FilePlace: Sendable {
     /// The rest of the file until position `end`. The whole file has `total` bytes.

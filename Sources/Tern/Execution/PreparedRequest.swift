@@ -283,9 +283,11 @@ final class PreparedRequest: Sendable {
     ) throws(NetworkError) -> Value {
         do {
             guard !decoder.isImmediate, let deadline = decodingDeadline(after: outcome) else {
-                return try decoder.decode(outcome.body, head, registry)
+                return try decoder.decode(outcome.body, head, registry.configuration.json)
             }
-            return try DecodingLimit.withDeadline(deadline) { try decoder.decode(outcome.body, head, registry) }
+            return try DecodingLimit.withDeadline(deadline) {
+                try decoder.decode(outcome.body, head, registry.configuration.json)
+            }
         } catch let problem as NetworkError {
             throw problem
         } catch is DecodingLimit.Passed {
@@ -407,7 +409,7 @@ final class PreparedRequest: Sendable {
     func headReceiver(of task: TaskRecord) -> (@Sendable (ResponseHead) -> Void)? {
         // With a cache, the head of the wire can differ from that of the response.
         if !hasHandle || registry.hasCache { return attributes.onHead }
-        return { @Sendable head in if !FollowUpRules.mayFollow(head) { task.receive(head) } }
+        return { @Sendable head in if !head.mayBeFollowed { task.receive(head) } }
     }
 
     /// Returns the header fields with the present cookies, and, for another protocol, the pipe for its bytes.

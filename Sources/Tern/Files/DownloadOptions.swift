@@ -1,17 +1,5 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
-
 /// The types that describe how a response is written to a file.
 public enum Download {
-    /// Returns the destination of a finished file, or nil to leave the decision to others. Called once, off every
-    /// actor, after the status was accepted and the whole body was written to `temporaryURL`. If it throws, the task
-    /// fails and the file is removed.
-    public typealias Destination =
-        @Sendable (_ temporaryURL: URL, _ response: ResponseHead) throws -> URL?
-
     /// The action when something is already at the destination.
     public enum Existing: Sendable, Hashable {
         /// Replace it, in one step.

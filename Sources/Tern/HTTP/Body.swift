@@ -14,7 +14,7 @@ extension Request {
             case none
             case data(Data)
             /// Encoded when the request is sent. `format` names the format in errors.
-            case encoded(format: String, @Sendable (_ configuration: Session.Configuration) throws -> Data)
+            case encoded(format: String, @Sendable (_ json: JSONCoding) throws -> Data)
             case file(URL)
             case multipart(MultipartForm)
             case stream(BodySequence)
@@ -48,7 +48,7 @@ extension Request {
         /// caller's actor.
         public static func json(_ value: some Encodable & Sendable) -> Body {
             Body(
-                content: .encoded(format: "JSON") { try $0.json.encode(value) },
+                content: .encoded(format: "JSON") { try $0.encode(value) },
                 contentType: "application/json")
         }
 
@@ -56,7 +56,7 @@ extension Request {
         /// nil]])`.
         public static func json(_ value: JSONValue) -> Body {
             Body(
-                content: .encoded(format: "JSON") { try $0.json.encode(value) },
+                content: .encoded(format: "JSON") { try $0.encode(value) },
                 contentType: "application/json")
         }
 
@@ -137,7 +137,7 @@ extension Request {
 
         /// The same body without its sequence. A handle or an error that keeps a request after its task does not keep
         /// the sequence, and sending that request again fails instead of sending an empty body.
-        fileprivate var withoutSequence: Body {
+        var withoutSequence: Body {
             guard isSequence else { return self }
             let length: Int64? = if case .stream(let sequence) = content { sequence.length } else { nil }
             let released = BodySequence(length: length) { ChunkSource { throw ReleasedBodyStream() } }
@@ -180,15 +180,6 @@ private struct ReleasedBodyStream: Error, CustomStringConvertible {
     var description: String { "the body stream was released when its task ended, so it cannot be sent again" }
 }
 
-extension Request {
-    /// The same request without the sequence of its body.
-    var withoutSequence: Request {
-        var request = self
-        request.body = body.withoutSequence
-        return request
-    }
-}
-
 extension Request.Body: CustomStringConvertible, CustomReflectable {
     /// The kind of the body and its content type, without its bytes.
     public var description: String {
@@ -228,7 +219,7 @@ extension Request.Body {
     public static func propertyList(
         _ value: some Encodable & Sendable, format: PropertyListDecoder.PropertyListFormat = .xml
     ) -> Self {
-        let encode: @Sendable (Session.Configuration) throws -> Data = { _ in
+        let encode: @Sendable (JSONCoding) throws -> Data = { _ in
             let encoder = PropertyListEncoder()
             encoder.outputFormat = format
             return try encoder.encode(value)

@@ -124,6 +124,13 @@ extension Request {
         return request
     }
 
+    /// The same request without the sequence of its body.
+    var withoutSequence: Request {
+        var request = self
+        request.body = body.withoutSequence
+        return request
+    }
+
     /// Whether the request can hold an object or run code of the caller: interceptors, policies, providers, cookie
     /// stores and functions. Also true for any validation or trust policy of its own, which are not looked into.
     var hasCallerObjects: Bool {

@@ -197,6 +197,14 @@ public struct ResponseHead: Sendable {
     }
 }
 
+extension ResponseHead {
+    /// Whether the response can lead to another request: a redirect, a challenge, or a refused expectation (417).
+    var mayBeFollowed: Bool {
+        guard status >= 400 else { return status >= 300 }
+        return [401, 407, 417, 421].contains(status)
+    }
+}
+
 extension ResponseHead: CustomStringConvertible, CustomReflectable {
     /// The status and the URL, without query values.
     public var description: String { "\(status) \(target)" }

@@ -108,8 +108,8 @@ public struct ResponseStream: Sendable {
         source = StreamSource(prepared, registry)
     }
 
-    init(failed error: NetworkError, _ session: Session) {
-        source = StreamSource(failed: error, session.tasks)
+    init(failed error: NetworkError, _ registry: TaskRegistry) {
+        source = StreamSource(failed: error, registry)
     }
 
     /// The body as a sequence of chunks.

@@ -199,12 +199,6 @@ package struct CoalescingKey: Sendable, Hashable {
     /// The accepted content types. A response can be refused because of the type that its task decodes.
     private let acceptedTypes: AcceptedTypes
 
-    /// Headers that differ between requests without changing the response.
-    package static let ignoredHeaders = [
-        "traceparent", "tracestate", "baggage", "X-Request-ID", "X-Correlation-ID", "X-Amzn-Trace-Id",
-        "X-Cloud-Trace-Context", "X-B3-TraceId", "X-B3-SpanId", "X-B3-ParentSpanId", "X-B3-Sampled", "Priority",
-    ]
-
     /// Creates a key; nil for a request that must not share a response: one whose method is not safe (RFC 9110 §9.2.1)
     /// or that has a body, and one with interceptors, a policy, a validation, credentials, cookies or a trust policy of
     /// its own.
@@ -225,7 +219,7 @@ package struct CoalescingKey: Sendable, Hashable {
         timeouts = request.timeouts
         maximumBodySize = request.maximumBodySize
         unixSocketPath = request.unixSocketPath.map { Array($0.utf8) }
-        let ignored = Self.ignoredHeaders + ignoring
+        let ignored = Headers.tracingNames + ignoring
         self.headers = Headers(
             headers.filter { field in
                 !ignored.contains { Headers.namesMatch($0, field.name) } || Headers.isSecret(field.name)

@@ -11,5 +11,22 @@ extension Session.Configuration {
         case only(Proxy, except: [String] = [])
         /// One proxy for http and another for https; nil connects directly.
         case schemes(http: Proxy?, https: Proxy?, except: [String] = [])
+
+        /// The proxies that the caller names.
+        var given: [Proxy] {
+            switch self {
+            case .environment, .none: []
+            case .only(let proxy, _): [proxy]
+            case .schemes(let http, let https, _): [http, https].compactMap { $0 }
+            }
+        }
+
+        /// The hosts that the caller excepts.
+        var exceptions: [String] {
+            switch self {
+            case .environment, .none: []
+            case .only(_, let except), .schemes(_, _, let except): except
+            }
+        }
     }
 }

@@ -33,26 +33,6 @@ package final class AttemptOutcome: Sendable {
         body.isEmpty ? self : AttemptOutcome(head: head, failure: failure, metrics: metrics, trailers: trailers)
     }
 
-    /// Returns the outcome for a response whose value comes from a decoder: with the body only if the value is that
-    /// body.
-    @inline(__always)
-    func kept<Value>(by decoder: BodyDecoder<Value>) -> AttemptOutcome {
-        isKept(by: decoder) ? self : withoutBody
-    }
-
-    /// Returns whether the outcome keeps its body, because the decoder's value is that body.
-    @inline(__always)
-    func isKept<Value>(by decoder: BodyDecoder<Value>) -> Bool { decoder.isImmediate && Value.self == Data.self }
-
-    /// Returns the outcome of a body that was decompressed on its way to the reader.
-    func decoded(_ decoder: ContentDecoder) -> AttemptOutcome {
-        var metrics = metrics
-        metrics.decodedBodyBytes = decoder.produced
-        // A decoder that failed has cancelled the attempt itself.
-        let failure = decoder.failure ?? failure ?? decoder.failureOfEnd
-        return AttemptOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
-    }
-
     /// Returns the same outcome with a body that was collected from its chunks, and the reason if the body is
     /// incomplete.
     func collected(_ body: Data, refusal: FailureCause?) -> AttemptOutcome {

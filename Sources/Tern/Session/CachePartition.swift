@@ -58,7 +58,7 @@ package struct CachePartition: Sendable, Hashable {
     /// Headers that do not identify a user, so that cached images stay valid after a new version of the program or a
     /// change of the user's language.
     private static let neutralHeaders =
-        CoalescingKey.ignoredHeaders + [
+        Headers.tracingNames + [
             "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "User-Agent", "Cache-Control", "Pragma",
             "DNT", "Sec-GPC", "Upgrade-Insecure-Requests",
         ]
@@ -113,20 +113,6 @@ extension Session.Configuration {
             return false
         }
         return credentials == nil && !isUserKnownOnlyLater && !headers.contains { Headers.isSecret($0.name) }
-    }
-}
-
-extension TaskRegistry {
-    /// Returns the partition of the responses to the session's requests. Computes a digest, so ask once and keep the
-    /// result.
-    ///
-    /// - Parameters:
-    ///   - handlesCookies: Whether the requests send the session's cookies.
-    ///   - hook: A unique number for a hook that changes the requests; nil for none.
-    package nonisolated func cachePartition(handlesCookies: Bool, hook: UInt64? = nil) -> CachePartition {
-        let owner = hook.map { "hook \($0)" } ?? "\(sessionID)"
-        return CachePartition(
-            configuration, cookies: handlesCookies ? cookies : nil, owner: owner, hasRequestHook: hook != nil)
     }
 }
 

@@ -17,29 +17,14 @@ extension Session.Configuration {
         case address(String)
     }
 
-    var givenProxies: [Proxy] {
-        switch proxies {
-        case .environment, .none: []
-        case .only(let proxy, _): [proxy]
-        case .schemes(let http, let https, _): [http, https].compactMap { $0 }
-        }
-    }
-
-    var givenExceptions: [String] {
-        switch proxies {
-        case .environment, .none: []
-        case .only(_, let except), .schemes(_, _, let except): except
-        }
-    }
-
     /// The reason why the network settings are invalid; nil if they are valid. It is the error of every request.
     var networkProblem: String? {
-        if let problem = givenProxies.lazy.compactMap(\.problem).first { return problem }
+        if let problem = proxies.given.lazy.compactMap(\.problem).first { return problem }
         #if os(Linux) && !TERN_URLSESSION
         // On other systems `.environment` means the system's settings.
         if proxies == .environment, let problem = ProxySelector.environment.problem { return problem }
         #endif
-        if let wrong = givenExceptions.first(where: { ProxyExceptions.Entry($0) == nil }) {
+        if let wrong = proxies.exceptions.first(where: { ProxyExceptions.Entry($0) == nil }) {
             return "\"\(wrong.printable(limit: 80))\" is no host or network to reach without the proxy"
         }
         if let problem = HostOverride.problem(hostAddresses) { return problem }
@@ -78,7 +63,7 @@ extension Session.Configuration {
         if let problem = trust.problem {
             return FailureCause(.invalidRequest, "the session's trust policies: \(problem)")
         }
-        if let problem = trust.all.lazy.compactMap(Self.problem(of:)).first { return problem }
+        if let problem = trust.all.lazy.compactMap(\.problem).first { return problem }
         return nil
     }
 
@@ -96,22 +81,5 @@ extension Session.Configuration {
             return timeouts.problem.map { "timeouts: \($0)" }
         }
         return "\(wrong.0) is \(wrong.1), and must be at least \(wrong.2)"
-    }
-
-    /// Returns the reason why nothing can be sent under a policy; nil if requests can be sent.
-    static func problem(of policy: TrustPolicy) -> FailureCause? {
-        switch policy.anchors {
-        case .only(let certificates) where certificates.isEmpty:
-            return FailureCause(.invalidRequest, "a trust policy without anchors trusts nobody")
-        case .none where policy.revocation != .unchecked:
-            return FailureCause(
-                .invalidRequest, "a trust policy that takes every certificate cannot ask whether one was revoked")
-        default: break
-        }
-        #if os(Linux) && !TERN_URLSESSION
-        return nil
-        #else
-        return URLSessionSettings.problem(of: policy)
-        #endif
     }
 }

@@ -122,8 +122,9 @@ extension Session {
         /// The cookies that are sent and stored. `.separate` by default: a store in memory that belongs to this session
         /// alone, so that two sessions of a process never share a login by accident.
         public var cookies = CookieUse.separate
-        /// The cache around each exchange with a server; nil for none. `TernHTTPCache` sets it.
-        package var exchangeCache: (any ExchangeCache)?
+        /// The cache around each exchange with a server, an `ExchangeCache`; nil for none. Without its type, because a
+        /// cache refers to tasks, which refer to their configuration.
+        var untypedCache: (any Sendable)?
         /// The name of the user that the session's responses belong to, in caches that sessions share: the images in
         /// memory and on the disk, and the responses of an `HTTPCache`. Sessions with the same name share cached
         /// images, also in later runs of the program. Sessions with different names never do. The name itself is not
@@ -197,7 +198,7 @@ extension Session.Configuration: CustomStringConvertible, CustomReflectable {
             "maximumDecompressionRatio": maximumDecompressionRatio, "maximumBodySize": maximumBodySize,
             "maximumHeadSize": maximumHeadSize, "maximumRedirects": maximumRedirects, "proxies": proxies,
             "hostAddresses": hostAddresses, "localEndpoint": localEndpoint, "unixSocketPath": unixSocketPath as Any,
-            "interceptors": interceptors.count, "observers": observers.count, "hasCache": exchangeCache != nil,
+            "interceptors": interceptors.count, "observers": observers.count, "hasCache": untypedCache != nil,
         ]
         return Mirror(self, children: children)
     }

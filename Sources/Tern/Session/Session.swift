@@ -187,7 +187,7 @@ public actor Session {
         do {
             return ResponseStream(try PreparedRequest(request, registry: tasks, delivery: .streamed), tasks)
         } catch {
-            return ResponseStream(failed: error, self)
+            return ResponseStream(failed: error, tasks)
         }
     }
 

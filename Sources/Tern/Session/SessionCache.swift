@@ -14,6 +14,18 @@ package struct CacheScope: Sendable {
 extension TaskRegistry {
     /// The scopes of the responses to requests without settings of their own.
     package nonisolated var cacheScopes: [CacheScope] { cache?.scopes ?? [] }
+
+    /// Returns the partition of the responses to the session's requests. Computes a digest, so ask once and keep the
+    /// result.
+    ///
+    /// - Parameters:
+    ///   - handlesCookies: Whether the requests send the session's cookies.
+    ///   - hook: A unique number for a hook that changes the requests; nil for none.
+    package nonisolated func cachePartition(handlesCookies: Bool, hook: UInt64? = nil) -> CachePartition {
+        let owner = hook.map { "hook \($0)" } ?? "\(sessionID)"
+        return CachePartition(
+            configuration, cookies: handlesCookies ? cookies : nil, owner: owner, hasRequestHook: hook != nil)
+    }
 }
 
 /// The cache of a session, and the parts of its keys that are the same for all requests.
@@ -84,7 +96,7 @@ struct SessionCache: Sendable {
             fields += ["address", host] + addresses
         }
         if let path = configuration.unixSocketPath { fields += ["socket", path] }
-        for proxy in configuration.givenProxies { fields += ["proxy", "\(proxy)"] + configuration.givenExceptions }
+        for proxy in configuration.proxies.given { fields += ["proxy", "\(proxy)"] + configuration.proxies.exceptions }
         return fields.isEmpty ? "" : CachePartition.digest(fields)
     }
 }
@@ -138,35 +150,6 @@ final class SessionFields: Sendable {
     }
 }
 
-/// The user as whom a session sends a request.
-package enum RequestUser: Sendable, Hashable {
-    /// The session adds neither cookies nor an authorization.
-    case nobody
-    /// A hash value of the cookies and the authorization that the session adds, valid in this process.
-    case fields(Int)
-    /// The user is known only when the request is sent.
-    case unknown
-}
-
-extension Session {
-    /// Returns the user as whom the session would send a request now.
-    package nonisolated func user(of request: Request) -> RequestUser {
-        if tasks.configuration.hasUnknownUser { return .unknown }
-        let sendsCookies = request.cookies.map { $0.makeStore() != nil } ?? (tasks.cookies != nil)
-        guard sendsCookies || tasks.hasCredentials || tasks.authorizations.hasAny else { return .nobody }
-        // A request that cannot be sent has no user.
-        guard let prepared = try? PreparedRequest(request, registry: tasks, delivery: .collected) else {
-            return .nobody
-        }
-        let fields = prepared.presentSessionFields
-        if fields.cookies == nil, fields.authorization == nil { return .nobody }
-        var hasher = Hasher()
-        hasher.combine(fields.cookies)
-        hasher.combine(fields.authorization?.credential.identity)
-        return .fields(hasher.finalize())
-    }
-}
-
 extension PreparedRequest {
     /// The fields that the session adds to the request now.
     var presentSessionFields: SessionFields {
@@ -214,7 +197,7 @@ extension PreparedRequest {
 
 extension Credential {
     /// The texts that identify the user.
-    fileprivate var identity: [String] {
+    var identity: [String] {
         switch content {
         case .password(let user, let password): ["user", user, password]
         case .token(let token): ["token", token]

@@ -81,7 +81,7 @@ extension TaskRecord {
         if let report = outcome.metrics.pinReport {
             registry.observe { $0.didFindUnpinned(report, of: AnySessionTask(self)) }
         }
-        attemptEnded(outcome, isFinal: !outcome.mayBeFollowed)
+        attemptEnded(outcome, isFinal: outcome.head?.mayBeFollowed != true)
         return outcome
     }
 }
@@ -101,9 +101,4 @@ extension Result where Failure == NetworkError {
     fileprivate var file: URL? {
         if case .success(let value) = self { value as? URL } else { nil }
     }
-}
-
-extension AttemptOutcome {
-    /// Whether the session may send another request after the response.
-    fileprivate var mayBeFollowed: Bool { head.map { FollowUpRules.mayFollow($0) } ?? false }
 }

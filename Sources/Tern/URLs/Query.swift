@@ -102,3 +102,23 @@ extension Request.Query: CustomStringConvertible {
     /// The names of the items. Values are hidden, because they can be secrets.
     public var description: String { items.map(\.description).joined(separator: "&") }
 }
+
+extension Target {
+    /// Returns a target with further query items after the existing ones.
+    package func appending(_ query: Request.Query) -> Target {
+        appending(encodedQuery: query.encoded)
+    }
+}
+
+extension QueryEncoding {
+    /// Returns `name=value` pairs joined by `&`, in order. A nil value gives the bare name.
+    package static func encode(
+        _ items: [Request.Query.Item], spaces: FormEncoder.Spaces = .percentEncoded
+    ) -> String {
+        var result: [UInt8] = []
+        for (index, item) in items.enumerated() {
+            append(name: item.name, value: item.value, isFirst: index == 0, to: &result, usesPlus: spaces == .plus)
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+}

@@ -5,17 +5,6 @@
 /// in a query (RFC 3986 §3.4). Text that is already encoded is encoded again.
 package enum QueryEncoding {
     /// Returns `name=value` pairs joined by `&`, in order. A nil value gives the bare name.
-    package static func encode(
-        _ items: [Request.Query.Item], spaces: FormEncoder.Spaces = .percentEncoded
-    ) -> String {
-        var result: [UInt8] = []
-        for (index, item) in items.enumerated() {
-            append(name: item.name, value: item.value, isFirst: index == 0, to: &result, spaces: spaces)
-        }
-        return String(decoding: result, as: UTF8.self)
-    }
-
-    /// Returns `name=value` pairs joined by `&`, in order. A nil value gives the bare name.
     package static func encode(_ items: [(String, String?)]) -> String {
         var result: [UInt8] = []
         for (index, (name, value)) in items.enumerated() {
@@ -24,24 +13,23 @@ package enum QueryEncoding {
         return String(decoding: result, as: UTF8.self)
     }
 
-    private static func append(
-        name: String, value: String?, isFirst: Bool, to result: inout [UInt8],
-        spaces: FormEncoder.Spaces = .percentEncoded
+    /// Appends `name=value`, after `&` unless it is the first pair. A nil value gives the bare name.
+    static func append(
+        name: String, value: String?, isFirst: Bool, to result: inout [UInt8], usesPlus: Bool = false
     ) {
         if isFirst { result.reserveCapacity(64) } else { result.append(UInt8(ascii: "&")) }
-        append(name, to: &result, spaces: spaces)
+        append(name, to: &result, usesPlus: usesPlus)
         guard let value else { return }
         result.append(UInt8(ascii: "="))
-        append(value, to: &result, spaces: spaces)
+        append(value, to: &result, usesPlus: usesPlus)
     }
 
-    private static func append(
-        _ text: String, to result: inout [UInt8], spaces: FormEncoder.Spaces = .percentEncoded
-    ) {
+    /// - Parameter usesPlus: Whether a space becomes `+`.
+    private static func append(_ text: String, to result: inout [UInt8], usesPlus: Bool) {
         for byte in text.utf8 {
             if ByteSet.queryItem.contains(byte) {
                 result.append(byte)
-            } else if byte == UInt8(ascii: " "), spaces == .plus {
+            } else if byte == UInt8(ascii: " "), usesPlus {
                 result.append(UInt8(ascii: "+"))
             } else {
                 result.appendPercentEncoded(byte)
