@@ -17,7 +17,6 @@ protocol Stage: AnyObject, Sendable {
 /// The stages of a session, made once. A request with interceptors of its own gets an ``InterceptorStage`` of its own,
 /// and a download gets a stage in place of ``AcceptanceStage``.
 final class Stages: Sendable {
-    private let interceptors: InterceptorStage?
     /// All stages of a request that adds none.
     private let all: any Stage
     /// The stages from the acceptance on.
@@ -26,21 +25,22 @@ final class Stages: Sendable {
     let followUps: any Stage
     /// The stages of one exchange with a server, which follow nothing.
     let exchange: any Stage
-
-    init(interceptors: [any Interceptor], cache: SessionCache?) {
-        let attempt = AttemptStage()
-        let exchange: any Stage = cache.map { CacheStage(cache: $0.cache, next: attempt) } ?? attempt
-        let followUps = FollowUpStage(next: exchange)
-        let acceptance = AcceptanceStage(next: followUps)
-        self.exchange = exchange
-        self.followUps = followUps
-        self.acceptance = acceptance
-        self.interceptors = InterceptorStage(interceptors, next: acceptance)
-        all = self.interceptors ?? acceptance
-    }
-
     /// Whether an interceptor needs a Swift task of its own (``InterceptorStage/needsSwiftTask``).
-    var needsSwiftTask: Bool { interceptors?.needsSwiftTask ?? false }
+    let needsSwiftTask: Bool
+    /// Returns the stages of a request with these interceptors of its own, which send it by another stage.
+    private let surrounding: @Sendable (_ own: [any Interceptor], _ next: any Stage) -> any Stage
+
+    init(
+        all: any Stage, acceptance: any Stage, followUps: any Stage, exchange: any Stage, needsSwiftTask: Bool,
+        surrounding: @escaping @Sendable (_ own: [any Interceptor], _ next: any Stage) -> any Stage
+    ) {
+        self.all = all
+        self.acceptance = acceptance
+        self.followUps = followUps
+        self.exchange = exchange
+        self.needsSwiftTask = needsSwiftTask
+        self.surrounding = surrounding
+    }
 
     /// Returns the stages of a request.
     ///
@@ -48,7 +48,6 @@ final class Stages: Sendable {
     func stages(of request: Request, accepting acceptance: (any Stage)? = nil) -> any Stage {
         let own = request.interceptors
         if own.isEmpty, acceptance == nil { return all }
-        let next = acceptance ?? self.acceptance
-        return InterceptorStage(own, inside: interceptors, next: next) ?? next
+        return surrounding(own, acceptance ?? self.acceptance)
     }
 }

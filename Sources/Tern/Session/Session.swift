@@ -52,7 +52,9 @@ public actor Session {
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         self.transport = transport
-        tasks = TaskRegistry(configuration: configuration, transport: transport, files: files, clock: clock)
+        tasks = TaskRegistry(configuration: configuration, transport: transport, files: files, clock: clock) { cache in
+            Stages(interceptors: configuration.interceptors, cache: cache)
+        }
     }
 
     deinit {

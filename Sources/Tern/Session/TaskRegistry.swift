@@ -65,7 +65,11 @@ public actor TaskRegistry {
     /// Those who wait for the last event.
     private var lastEventWaiters: [Waiter<Void>] = []
 
-    init(configuration: Session.Configuration, transport: any Transport, files: FileStore, clock: any Clock<Duration>) {
+    /// - Parameter makeStages: Returns the stages of a session with a cache, or without one.
+    init(
+        configuration: Session.Configuration, transport: any Transport, files: FileStore, clock: any Clock<Duration>,
+        makeStages: (SessionCache?) -> Stages
+    ) {
         self.configuration = configuration
         self.transport = transport
         self.files = files
@@ -77,7 +81,7 @@ public actor TaskRegistry {
         cookies = configuration.cookies.makeStore()
         cache = SessionCache(configuration, cookies: cookies, session: sessionID)
         hasCache = cache != nil
-        stages = Stages(interceptors: configuration.interceptors, cache: cache)
+        stages = makeStages(cache)
         let validation = configuration.validation
         staysWithCaller =
             configuration.interceptors.isEmpty && !hasPolicy && !hasCredentials && !hasCache
