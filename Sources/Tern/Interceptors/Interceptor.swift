@@ -95,17 +95,24 @@ extension RequestAdapter {
     public var waitsOnlyInNext: Bool { true }
 }
 
+/// The rest of the way of a request after an interceptor. `InterceptorPassage` has it. A protocol, because its steps send
+/// the request, and a request refers to its interceptors.
+protocol InterceptorChain: AnyObject, Sendable {
+    /// The running task.
+    var control: any TaskControl { get }
+
+    /// Returns the reply to a request, from the interceptor of an index on.
+    func reply(to first: Request, from firstIndex: Int) async throws(NetworkError) -> Reply
+}
+
 /// Calls the rest of the chain after an interceptor: the other interceptors, and the network.
 public struct Next: Sendable {
-    let passage: InterceptorPassage
+    let chain: any InterceptorChain
     /// The index of the next interceptor.
     let index: Int
 
     /// The running task, with its identity, label, priority and cancellation.
-    public var task: AnySessionTask { AnySessionTask(passage.task) }
-
-    /// The request that the task was created with.
-    var prepared: PreparedRequest { passage.prepared }
+    public var task: AnySessionTask { AnySessionTask(chain.control) }
 
     /// Sends a request and returns its reply after its head was accepted. If the response is collected in memory, its
     /// body is complete, too.
@@ -115,7 +122,7 @@ public struct Next: Sendable {
     /// - Throws: The errors of the interceptors after this one, or the error of the request.
     @concurrent
     public func callAsFunction(_ request: Request) async throws(NetworkError) -> Reply {
-        try await passage.reply(to: request, from: index)
+        try await chain.reply(to: request, from: index)
     }
 }
 
@@ -136,7 +143,7 @@ extension Next {
     public func cancellable<Value: Sendable>(
         _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        try await passage.task.cancellable(work)
+        try await chain.control.cancellable(work)
     }
 }
 
@@ -150,31 +157,41 @@ extension Next: CustomReflectable {
 public struct Reply: Sendable {
     /// The status, header fields and URL.
     public var head: ResponseHead
-    /// The response of the server; nil for a reply made by an interceptor.
-    var response: IncomingResponse?
-    private var given: Data?
+    /// The response of the server, an `IncomingResponse`; nil for a reply made by an interceptor. Without its type,
+    /// because a response refers to its task.
+    let response: (any Sendable)?
+    /// The end of the response of the server; nil while its body is still to be read.
+    private let outcome: AttemptOutcome?
+    /// The body that an interceptor has set; nil for that of the response.
+    private(set) var given: Data?
 
-    init(_ response: IncomingResponse) {
+    /// Creates the reply of a response.
+    init(_ response: any Sendable, head: ResponseHead, outcome: AttemptOutcome?) {
         self.response = response
-        head = response.head
+        self.head = head
+        self.outcome = outcome
     }
 
     /// Creates a reply that shares the response of another task.
     init(sharing other: Reply) {
         head = other.head
+        response = nil
+        outcome = nil
         given = other.body ?? Data()
     }
 
     /// Creates a reply without a server, for example from a cache or for a test.
     public init(to request: Request, status: Int = 200, headers: Headers = [:], body: Data = Data()) {
         head = ResponseHead(status: status, version: .http11, target: request.target, headers: headers)
+        response = nil
+        outcome = nil
         given = body
     }
 
     /// The whole body of a response that is collected in memory; nil for a download or a stream, whose body is read
     /// after the interceptors. Setting it replaces the body for every kind of task.
     public var body: Data? {
-        get { given ?? response?.outcome?.body }
+        get { given ?? outcome?.body }
         set { given = newValue }
     }
 
@@ -185,22 +202,7 @@ public struct Reply: Sendable {
     public var headers: Headers { head.headers }
 
     /// The metrics of a response that is collected in memory.
-    public var metrics: TaskMetrics? { response?.outcome?.metrics }
-
-    /// Returns the response with which the task continues.
-    func incomingResponse(for prepared: PreparedRequest) async -> IncomingResponse {
-        if let given {
-            let metrics = response?.outcome?.metrics ?? TaskMetrics()
-            let prepared = response?.request ?? prepared
-            await response?.discard()
-            return IncomingResponse(customBody: given, request: prepared, head: head, metrics: metrics)
-        }
-        guard var response else {
-            return IncomingResponse(customBody: Data(), request: prepared, head: head, metrics: TaskMetrics())
-        }
-        response.head = head
-        return response
-    }
+    public var metrics: TaskMetrics? { outcome?.metrics }
 }
 
 extension Reply: CustomStringConvertible, CustomReflectable {

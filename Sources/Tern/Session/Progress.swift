@@ -116,22 +116,4 @@ extension Session.Progress {
         let (sum, overflows) = left.addingReportingOverflow(right)
         return overflows ? .max : sum
     }
-
-    /// Returns the progress of the responses of several tasks together: bytes, speed and remaining time.
-    ///
-    /// The stream has at most 10 elements a second. It begins with the present sum, and its last element, for which
-    /// `isFinished` is true, comes when the last task has ended, with or without success. A slow reader misses
-    /// elements, never the last one. Cancelling the reader ends the stream, and no task.
-    ///
-    /// ```swift
-    /// for await progress in Session.Progress.combined(of: tasks) { bar.value = progress.fractionCompleted ?? 0 }
-    /// ```
-    public static func combined(of tasks: [any TaskHandle]) -> AsyncStream<Session.Progress> {
-        ProgressSampler.stream { combined(of: tasks.lazy.map { $0.erased.progressNow }) }
-    }
-
-    /// Returns the progress of the request bodies of several tasks together, like `combined(of:)` for their responses.
-    public static func combined(ofUploads tasks: [any TaskHandle]) -> AsyncStream<Session.Progress> {
-        ProgressSampler.stream { combined(of: tasks.lazy.map { $0.erased.uploadProgressNow }) }
-    }
 }

@@ -47,7 +47,7 @@ extension TaskRegistry {
         ///
         /// An observer (`SessionObserver.didObserve(_:)`) receives the value of each task. In a stream of events, it is
         /// nil once no typed handle of the task is left, and always for a call without a handle, such as `client.get`.
-        public var value: (any Sendable)? { observed ?? task.record.result?.deliveredValue }
+        public var value: (any Sendable)? { observed ?? task.control.result?.deliveredValue }
 
         /// Returns the same completion with the value.
         func carrying(_ value: (any Sendable)?) -> Completion {
@@ -59,10 +59,10 @@ extension TaskRegistry {
         init(_ task: AnySessionTask, error: NetworkError?, file: URL?) {
             self.task = task
             self.error = error
-            response = task.record.head
+            response = task.control.head
             self.file = file ?? response?.file
-            valueType = task.record.valueType
-            metrics = task.record.metrics
+            valueType = task.control.valueType
+            metrics = task.control.metrics
         }
     }
 
@@ -85,15 +85,15 @@ extension TaskRegistry {
         /// The progress of the response's body.
         public let progress: Session.Progress
 
-        init(_ record: TaskRecord) {
-            id = record.id
-            sessionID = record.registry.sessionID
-            label = record.label
-            request = record.request
-            state = record.state
-            priority = record.priority
-            uploadProgress = record.meter.upload
-            progress = record.meter.download
+        init(_ task: any TaskControl) {
+            id = task.id
+            sessionID = task.sessionID
+            label = task.label
+            request = task.request
+            state = task.state
+            priority = task.priority
+            uploadProgress = task.meter.upload
+            progress = task.meter.download
         }
     }
 }

@@ -8,7 +8,7 @@ import Foundation
 
 /// The state of one task, shared by all its handles. It holds the work until it starts, and the work's Swift task until
 /// the end, even if handles remain.
-package final class TaskRecord: Sendable {
+package final class TaskRecord: TaskControl {
     /// Runs when the task is first resumed, and calls `end` at its end.
     package typealias Work = @Sendable (TaskRecord) async -> Void
 
@@ -79,6 +79,7 @@ package final class TaskRecord: Sendable {
 
     package let id: TaskID
     package let registry: TaskRegistry
+    var sessionID: Session.ID { registry.sessionID }
     /// The type of the task's value.
     let valueType: any Any.Type
     package let meter = ProgressMeter()
