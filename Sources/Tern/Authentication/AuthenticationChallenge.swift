@@ -65,21 +65,6 @@ extension AuthenticationChallenge.Source {
     }
 }
 
-/// The decision of a session policy about a challenge.
-public enum ChallengeDecision: Sendable {
-    /// Sends this request in place of the one that was challenged.
-    case send(Request)
-    /// Fails the task with this error. An error other than a `NetworkError` becomes the `underlying` error of one of
-    /// kind `.authentication`.
-    case cancel(any Error)
-    /// Answers the challenge with this credential.
-    case use(Credential)
-    /// Answers as if no policy existed: with the URL's own credential, then with the provider's.
-    case performDefault
-    /// Leaves the challenge unanswered. The 401 or 407 is the response.
-    case reject
-}
-
 /// Parses `WWW-Authenticate` and `Proxy-Authenticate`: several challenges in one field, and several fields (RFC 9110
 /// §11.6.1).
 ///

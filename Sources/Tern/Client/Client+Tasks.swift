@@ -171,7 +171,7 @@ extension Client {
             return session.stream(
                 try request(method, path, query: query, headers: headers, body: body, configure: configure))
         } catch {
-            return ResponseStream(failed: error, session)
+            return ResponseStream(failed: error, session.tasks)
         }
     }
 

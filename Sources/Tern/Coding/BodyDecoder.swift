@@ -9,7 +9,8 @@ public import Foundation
 /// call runs (``JSONCoding/inPlaceLimit``). ``data`` and ``noContent`` have nothing to decode, and can run on the
 /// caller's actor.
 public struct BodyDecoder<Value: Sendable>: Sendable {
-    let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ registry: TaskRegistry) throws -> Value
+    /// Returns the value of a body. `coding` is that of the session.
+    let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ coding: JSONCoding) throws -> Value
     /// The content types that it can decode.
     let acceptedTypes: AcceptedTypes
     /// Whether it takes no time, whatever the body. It then runs wherever the caller does.
@@ -18,8 +19,8 @@ public struct BodyDecoder<Value: Sendable>: Sendable {
     var usesSessionCoding = false
 
     /// Returns whether a body is decoded where the call runs, if the caller has no actor.
-    func isQuick(_ body: Data, in registry: TaskRegistry) -> Bool {
-        usesSessionCoding && body.count <= registry.configuration.json.inPlaceLimit
+    func isQuick(_ body: Data, as coding: JSONCoding) -> Bool {
+        usesSessionCoding && body.count <= coding.inPlaceLimit
     }
 
     /// Creates a decoder from a closure. An error of the closure becomes the `underlying` error of one of kind
@@ -38,7 +39,7 @@ public struct BodyDecoder<Value: Sendable>: Sendable {
 
     init(
         acceptedTypes: AcceptedTypes, isImmediate: Bool = false,
-        configured: @escaping @Sendable (_ body: Data, _ head: ResponseHead, _ registry: TaskRegistry) throws -> Value
+        configured: @escaping @Sendable (_ body: Data, _ head: ResponseHead, _ coding: JSONCoding) throws -> Value
     ) {
         decode = configured
         self.acceptedTypes = acceptedTypes
@@ -70,9 +71,9 @@ extension BodyDecoder where Value == NoContent {
 extension BodyDecoder where Value: Decodable {
     /// Decodes JSON with the decoder of the session's configuration.
     public static var json: Self {
-        var decoder = Self(acceptedTypes: .json) { body, _, registry in
+        var decoder = Self(acceptedTypes: .json) { body, _, coding in
             if body.isEmpty { throw AutomaticBody.EmptyBody() }
-            return try registry.configuration.json.decode(Value.self, from: body)
+            return try coding.decode(Value.self, from: body)
         }
         decoder.usesSessionCoding = true
         return decoder
@@ -82,8 +83,8 @@ extension BodyDecoder where Value: Decodable {
     /// other types as JSON.
     public static var automatic: Self {
         let kind = AutomaticBody.Kind(Value.self)
-        var decoder = Self(acceptedTypes: kind.acceptedTypes, isImmediate: kind.isImmediate) { body, head, registry in
-            try AutomaticBody.decode(Value.self, kind, from: body, head: head, registry: registry)
+        var decoder = Self(acceptedTypes: kind.acceptedTypes, isImmediate: kind.isImmediate) { body, head, coding in
+            try AutomaticBody.decode(Value.self, kind, from: body, head: head, coding: coding)
         }
         decoder.usesSessionCoding = !decoder.isImmediate
         return decoder
@@ -135,17 +136,17 @@ enum AutomaticBody {
     }
 
     static func decode<Value: Decodable>(
-        _ type: Value.Type, _ kind: Kind, from body: Data, head: ResponseHead, registry: TaskRegistry
+        _ type: Value.Type, _ kind: Kind, from body: Data, head: ResponseHead, coding: JSONCoding
     ) throws -> Value {
         let value: Any
         switch kind {
         case .json:
             if body.isEmpty { throw EmptyBody() }
-            return try registry.configuration.json.decode(type, from: body)
+            return try coding.decode(type, from: body)
         case .data: value = body
-        case .text: value = try BodyDecoder.string.decode(body, head, registry)
+        case .text: value = try BodyDecoder.string.decode(body, head, coding)
         case .nothing: value = NoContent()
-        case .optional(let optional): value = try optional.decode(from: body, head: head, registry: registry)
+        case .optional(let optional): value = try optional.decode(from: body, head: head, coding: coding)
         }
         guard let value = value as? Value else { preconditionFailure("the kind is that of the type") }
         return value
@@ -158,7 +159,7 @@ enum AutomaticBody {
 
 /// An optional of a type that a body can be decoded to.
 protocol OptionalBody: SendableMetatype {
-    static func decode(from body: Data, head: ResponseHead, registry: TaskRegistry) throws -> Self
+    static func decode(from body: Data, head: ResponseHead, coding: JSONCoding) throws -> Self
     static var acceptedTypes: AcceptedTypes { get }
 }
 
@@ -166,7 +167,7 @@ extension Optional: OptionalBody where Wrapped: Decodable {
     static var acceptedTypes: AcceptedTypes { AutomaticBody.Kind(Wrapped.self).acceptedTypes }
 
     static func decode(
-        from body: Data, head: ResponseHead, registry: TaskRegistry
+        from body: Data, head: ResponseHead, coding: JSONCoding
     ) throws -> Self {
         if body.isEmpty { return nil }
         // For a Decodable type, a body of JSON null, or of the single space that some servers send, counts as empty.
@@ -174,7 +175,7 @@ extension Optional: OptionalBody where Wrapped: Decodable {
         let isText = Wrapped.self == Data.self || Wrapped.self == String.self
         if !isText, body.elementsEqual("null".utf8) || body.elementsEqual(" ".utf8) { return nil }
         return try AutomaticBody.decode(
-            Wrapped.self, AutomaticBody.Kind(Wrapped.self), from: body, head: head, registry: registry)
+            Wrapped.self, AutomaticBody.Kind(Wrapped.self), from: body, head: head, coding: coding)
     }
 }
 
@@ -190,14 +191,14 @@ extension BodyDecoder where Value: Decodable {
     public static func json(
         removingPrefix prefix: String, removesNulls: Bool = false, coding: JSONCoding? = nil
     ) -> Self {
-        Self(acceptedTypes: .json) { body, _, registry in
+        Self(acceptedTypes: .json) { body, _, standard in
             var json = body
             if json.starts(with: prefix.utf8) { json = json.dropFirst(prefix.utf8.count) }
             if json.isEmpty { throw AutomaticBody.EmptyBody() }
             if removesNulls {
                 json = try TernJSONEncoder().encode(TernJSONDecoder().decode(JSONValue.self, from: json).removingNulls)
             }
-            return try (coding ?? registry.configuration.json).decode(Value.self, from: json)
+            return try (coding ?? standard).decode(Value.self, from: json)
         }
     }
 
@@ -220,12 +221,12 @@ extension BodyDecoder {
     /// Returns the value of the first decoder that succeeds. Each decoder checks its own content types. If all fail,
     /// throws the error of the last one.
     public static func first(of decoders: [BodyDecoder]) -> Self {
-        Self(acceptedTypes: .any) { body, head, registry in
+        Self(acceptedTypes: .any) { body, head, coding in
             var last: any Error = NoDecoder()
             for decoder in decoders {
                 if case .these(let types) = decoder.acceptedTypes, !AcceptedTypes.these(types).fits(head) { continue }
                 do {
-                    return try decoder.decode(body, head, registry)
+                    return try decoder.decode(body, head, coding)
                 } catch {
                     last = error
                 }

@@ -15,7 +15,7 @@ final class CacheStage: Stage {
             throw NetworkError(FailureCause(.notStored, reason), request: request.request)
         }
         let response = try await cache.response(to: NetworkExchange(prepared: request, task: task, network: next))
-        if request.hasHandle, !FollowUpRules.mayFollow(response.head) { task.receive(response.head) }
+        if request.hasHandle, !response.head.mayBeFollowed { task.receive(response.head) }
         return response
     }
 }

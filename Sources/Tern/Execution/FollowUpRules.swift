@@ -31,12 +31,6 @@ struct FollowUpRules: Sendable {
 
     init(maximumRedirects: Int) { redirects = RedirectRules(limit: maximumRedirects) }
 
-    /// Returns whether a response can lead to another request: a redirect, a challenge, or a refused expectation (417).
-    static func mayFollow(_ head: ResponseHead) -> Bool {
-        guard head.status >= 400 else { return head.status >= 300 }
-        return [401, 407, 417, 421].contains(head.status)
-    }
-
     /// Decides on a status of 300–399.
     ///
     /// - Parameter locations: The values to use in place of those of Location; nil for those of the response.

@@ -17,7 +17,7 @@ final class FollowUpStage: Stage {
             first = try await authorized(request, task)
         }
         let response = try await next.response(to: first, of: task)
-        if !FollowUpRules.mayFollow(response.head), !first.hasPolicy, registry.observers.isEmpty {
+        if !response.head.mayBeFollowed, !first.hasPolicy, registry.observers.isEmpty {
             return response
         }
         return try await followUp(response, to: first, of: task)
@@ -43,7 +43,7 @@ final class FollowUpStage: Stage {
         let steps = FollowUpSteps(record: task)
         var (request, response) = (first, firstResponse)
         var rules = FollowUpRules(maximumRedirects: task.registry.configuration.maximumRedirects)
-        var mayFollow = FollowUpRules.mayFollow(response.head)
+        var mayFollow = response.head.mayBeFollowed
         rules.addTime(first.timeSpent)
         while mayFollow {
             // The time of an attempt that is still open contains that of the caller's code.
@@ -55,7 +55,7 @@ final class FollowUpStage: Stage {
             rules.addTime(response.request.timeSpent - request.timeSpent)
             request = following.limitingTime(spent: rules.timeSpent)
             response = try await next.response(to: request, of: task)
-            mayFollow = FollowUpRules.mayFollow(response.head)
+            mayFollow = response.head.mayBeFollowed
         }
         if mayFollow || !rules.history.isEmpty {
             response.head = response.head.redirected(by: rules.history)

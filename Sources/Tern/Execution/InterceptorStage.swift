@@ -1,5 +1,11 @@
 import TernConcurrency
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// Runs the interceptors of the session, and inside them those of the request, outermost first, around the stages that
 /// send the request.
 final class InterceptorStage: Stage {
@@ -46,7 +52,7 @@ final class InterceptorStage: Stage {
 }
 
 /// The state of one request while its interceptors run.
-final class InterceptorPassage: Sendable {
+final class InterceptorPassage: InterceptorChain {
     private struct State {
         /// The latest response, whose body can still be arriving when an interceptor sends the request again.
         var response: IncomingResponse?
@@ -59,6 +65,7 @@ final class InterceptorPassage: Sendable {
     /// The request that the task was created with.
     let prepared: PreparedRequest
     let task: TaskRecord
+    var control: any TaskControl { task }
     /// The stage after the interceptors.
     private let next: any Stage
     private let steps: [InterceptorStage.Step]
@@ -98,7 +105,7 @@ final class InterceptorPassage: Sendable {
         of interceptor: any Interceptor, to request: Request, before index: Int
     ) async throws(NetworkError) -> Reply {
         do {
-            return try await interceptor.intercept(request, next: Next(passage: self, index: index))
+            return try await interceptor.intercept(request, next: Next(chain: self, index: index))
         } catch {
             throw failure(of: interceptor, error, request)
         }
@@ -121,7 +128,7 @@ final class InterceptorPassage: Sendable {
             let response = try await next.response(to: prepared, of: task)
             state.withLock { $0.response = response }
             task.meter.publishWhole()
-            return Reply(response)
+            return Reply(response, head: response.head, outcome: response.outcome)
         } catch {
             state.withLock { $0.error = error }
             task.meter.publishWhole()
@@ -140,5 +147,28 @@ final class InterceptorPassage: Sendable {
         }
         guard isRetry else { return }
         task.registry.observe { $0.willRetry(request, after: previousError, of: AnySessionTask(task)) }
+    }
+}
+
+extension Next {
+    /// The state of the request.
+    var passage: InterceptorPassage? { chain as? InterceptorPassage }
+}
+
+extension Reply {
+    /// Returns the response with which the task continues.
+    fileprivate func incomingResponse(for prepared: PreparedRequest) async -> IncomingResponse {
+        let response = response as? IncomingResponse
+        if let given {
+            let metrics = metrics ?? TaskMetrics()
+            let prepared = response?.request ?? prepared
+            await response?.discard()
+            return IncomingResponse(customBody: given, request: prepared, head: head, metrics: metrics)
+        }
+        guard var response else {
+            return IncomingResponse(customBody: Data(), request: prepared, head: head, metrics: TaskMetrics())
+        }
+        response.head = head
+        return response
     }
 }

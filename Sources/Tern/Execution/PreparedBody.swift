@@ -79,7 +79,7 @@ final class PreparedBody: Sendable {
             return (.bytes(data), Int64(data.count))
         case .encoded(let format, let encode):
             do {
-                let data = try encode(prepared.registry.configuration)
+                let data = try encode(prepared.registry.configuration.json)
                 return (.bytes(data), Int64(data.count))
             } catch {
                 throw failure(
@@ -181,30 +181,14 @@ final class PreparedBody: Sendable {
     }
 }
 
-/// Feeds the pipe of one attempt in a Swift task of its own, because the response can end the attempt at any time.
-final class BodyPump: Sendable {
-    // Owned here and cancelled by `stop` at the end of the attempt. It is not awaited, because a sequence that ignores
-    // cancellation must not delay the response.
-    private let task: Task<Void, Never>
-    private let pipe: UploadPipe
-
-    init(_ body: PreparedBody, into pipe: UploadPipe, for attempt: Attempt, over transport: any Transport) {
-        self.pipe = pipe
-        task = Task {
+extension BodyPump {
+    /// Begins to feed the pipe of an attempt.
+    convenience init(_ body: PreparedBody, into pipe: UploadPipe, for attempt: Attempt, over transport: any Transport) {
+        let task = Task {
             let end = await Self.feed(pipe, from: body) { transport.control(attempt, .bodyReady) }
             if pipe.end(end) { transport.control(attempt, .bodyReady) }
         }
-    }
-
-    deinit {
-        // The end of the attempt was not awaited: a stream was dropped.
-        stop()
-    }
-
-    /// Closes the pipe and cancels the production of the body.
-    func stop() {
-        pipe.close()
-        task.cancel()
+        self.init(pipe, task: task)
     }
 
     /// Produces the body to its end, and checks that it has the stated length. Returns the trailers.

@@ -105,7 +105,7 @@ struct RequestExecution: Sendable {
         // A small value holds a caller without an actor up for less time than a change of threads.
         let actor: (any Actor)? = #isolation
         if let outcome = accepted.outcome,
-            decoder.isImmediate || actor == nil && decoder.isQuick(outcome.body, in: registry)
+            decoder.isImmediate || actor == nil && decoder.isQuick(outcome.body, as: registry.configuration.json)
         {
             return try decoded(accepted, outcome, with: decoder)
         }
@@ -164,4 +164,17 @@ struct RequestExecution: Sendable {
         registry.observe { $0.didDecode(reported, from: outcome.body, of: AnySessionTask(record)) }
         return try result.get()
     }
+}
+
+extension AttemptOutcome {
+    /// Returns the outcome for a response whose value comes from a decoder: with the body only if the value is that
+    /// body.
+    @inline(__always)
+    func kept<Value>(by decoder: BodyDecoder<Value>) -> AttemptOutcome {
+        isKept(by: decoder) ? self : withoutBody
+    }
+
+    /// Returns whether the outcome keeps its body, because the decoder's value is that body.
+    @inline(__always)
+    func isKept<Value>(by decoder: BodyDecoder<Value>) -> Bool { decoder.isImmediate && Value.self == Data.self }
 }

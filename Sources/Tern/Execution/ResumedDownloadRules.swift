@@ -190,9 +190,7 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     }
 }
 
-/// The number of requests for the rest in a row that brought no byte of it, so that a part can stand in nobody's way
-/// for ever. Kept with the part. Pure.
-package struct PartCounts: Sendable, Hashable {
+extension PartCounts {
     /// The stage at which a request failed.
     package enum Stage: Sendable {
         /// The request for the rest, before its response was accepted as the rest.
@@ -202,32 +200,6 @@ package struct PartCounts: Sendable, Hashable {
         /// The request for the whole file, before its response was accepted.
         case whole
     }
-
-    /// The number of all these requests: refused, without an answer, or with a body that is not the rest.
-    package var refusals = 0
-    /// The number of requests in a row with a body that is not the rest, or for which the total time was over before an
-    /// answer: no request for the whole file can follow them at once.
-    package var failures = 0
-
-    /// The number in a row that leaves the part alone.
-    private static let mostIgnored = 3
-    /// An upper bound for the numbers that are counted.
-    private static let most = 1_000
-
-    package init(refusals: Int = 0, failures: Int = 0) {
-        self.refusals = refusals
-        self.failures = failures
-    }
-
-    /// Whether a refused request for the rest is followed at once by one for the whole file. The requests follow each
-    /// other at once, so that a server that comes back costs no part.
-    package var refusesRest: Bool { refusals >= Self.mostIgnored }
-
-    /// Whether the whole file is asked for in place of the rest. The part stays until the response is accepted.
-    package var asksForWhole: Bool { failures >= Self.mostIgnored }
-
-    /// Whether Tern would produce these numbers.
-    package var isValid: Bool { (0...Self.most).contains(refusals) && (0...Self.most).contains(failures) }
 
     /// Returns the numbers after a request that failed and brought no byte that is kept.
     ///
@@ -245,6 +217,13 @@ package struct PartCounts: Sendable, Hashable {
 
     private func adding(isFailure: Bool) -> PartCounts {
         PartCounts(refusals: min(refusals + 1, Self.most), failures: isFailure ? min(failures + 1, Self.most) : 0)
+    }
+}
+
+extension ResumeData {
+    /// The continuation that asks for the rest.
+    package var resumeRules: ResumedDownloadRules {
+        ResumedDownloadRules(offset: offset, validator: validator, totalBytes: totalBytes, counts: counts)
     }
 }
 

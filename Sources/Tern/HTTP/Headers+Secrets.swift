@@ -39,6 +39,13 @@ extension Headers {
         "x-author", "x-authors", "x-cache-key", "x-idempotency-key", "x-keywords",
     ]
 
+    /// The names of headers that identify a single request in a log or a trace, or its priority, and do not change the
+    /// response.
+    package static let tracingNames = [
+        "traceparent", "tracestate", "baggage", "X-Request-ID", "X-Correlation-ID", "X-Amzn-Trace-Id",
+        "X-Cloud-Trace-Context", "X-B3-TraceId", "X-B3-SpanId", "X-B3-ParentSpanId", "X-B3-Sampled", "Priority",
+    ]
+
     /// Prefixes of names with public values: cross-origin rules, handshakes, and limits that are counted in tokens.
     private static let publicPrefixes = ["access-control-", "ratelimit-", "sec-websocket-", "x-ratelimit-"]
 }

@@ -51,37 +51,40 @@ public final class CoalescingInterceptor: Interceptor {
 
     /// Sends the request, or waits for the response to one that is already running.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
-        guard let key = key(of: request, next.prepared) else { return try await next(request) }
-        let waiting = Waiting(waiter: Waiter(), task: next.task.record)
+        guard let passage = next.passage, let key = key(of: request, passage.prepared) else {
+            return try await next(request)
+        }
+        let record = passage.task
+        let waiting = Waiting(waiter: Waiter(), task: record)
         let began = MonotonicClock.nanoseconds()
         let sender: TaskRecord
-        switch running.withLock({ $0.join(key, as: next.task.record, waiting, priority: request.priority) }) {
-        case .send(let number): return try await send(request, as: number, for: key, next: next)
+        switch running.withLock({ $0.join(key, as: record, waiting, priority: request.priority) }) {
+        case .send(let number): return try await send(request, as: number, for: key, of: record, next: next)
         case .wait(let other): sender = other
         }
         if sender.priority < request.priority { sender.priority = request.priority }
         // The task that sent the request can be paused.
         sender.continueForOthers()
-        sender.meter.addFollower(next.task.record.meter)
-        defer { sender.meter.removeFollower(next.task.record.meter) }
-        switch await wait(waiting, for: key, of: request, next) {
+        sender.meter.addFollower(record.meter)
+        defer { sender.meter.removeFollower(record.meter) }
+        switch await wait(waiting, for: key, of: request) {
         case .reply(let reply):
             return reply
         case .failed(let error):
             throw error.shared(with: request)
         case .send(let number):
             let others = running.withLock {
-                $0.setSender(of: key, number, to: next.task.record, priority: request.priority)
+                $0.setSender(of: key, number, to: record, priority: request.priority)
             }
             // They follow this task from now on.
-            sender.meter.dropFollower(next.task.record.meter)
+            sender.meter.dropFollower(record.meter)
             for other in others {
                 sender.meter.dropFollower(other.task.meter)
-                next.task.record.meter.addFollower(other.task.meter)
+                record.meter.addFollower(other.task.meter)
             }
             var request = request
             request.timeouts.spent += .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began))
-            return try await send(request, as: number, for: key, next: next)
+            return try await send(request, as: number, for: key, of: record, next: next)
         case .timedOut(let limit):
             throw NetworkError(.waitingTimedOut(limit), request: request)
         case .cancelled:
@@ -90,12 +93,10 @@ public final class CoalescingInterceptor: Interceptor {
     }
 
     /// Waits for the running request, within the time limits of the waiting one.
-    private func wait(
-        _ waiting: Waiting, for key: CoalescingKey, of request: Request, _ next: Next
-    ) async -> Outcome {
-        let registry = next.prepared.registry
+    private func wait(_ waiting: Waiting, for key: CoalescingKey, of request: Request) async -> Outcome {
+        let registry = waiting.task.registry
         var timeouts = request.timeouts(in: registry.configuration.timeouts)
-        timeouts.left = next.task.record.timeLeft
+        timeouts.left = waiting.task.timeLeft
         let timer = timeouts.end.map { end in
             // Owned and cancelled here.
             Task { [self] in
@@ -135,9 +136,8 @@ public final class CoalescingInterceptor: Interceptor {
     }
 
     private func send(
-        _ request: Request, as number: UInt64, for key: CoalescingKey, next: Next
+        _ request: Request, as number: UInt64, for key: CoalescingKey, of record: TaskRecord, next: Next
     ) async throws -> Reply {
-        let record = next.task.record
         record.setSharing(
             TaskSharing {
                 self.running.withLock { $0.hasWaiters(key, number) }
@@ -198,12 +198,6 @@ package struct CoalescingKey: Sendable, Hashable {
     /// The accepted content types. A response can be refused because of the type that its task decodes.
     private let acceptedTypes: AcceptedTypes
 
-    /// Headers that differ between requests without changing the response.
-    package static let ignoredHeaders = [
-        "traceparent", "tracestate", "baggage", "X-Request-ID", "X-Correlation-ID", "X-Amzn-Trace-Id",
-        "X-Cloud-Trace-Context", "X-B3-TraceId", "X-B3-SpanId", "X-B3-ParentSpanId", "X-B3-Sampled", "Priority",
-    ]
-
     /// Creates a key; nil for a request that must not share a response: one whose method is not safe (RFC 9110 §9.2.1)
     /// or that has a body, and one with interceptors, a policy, a validation, credentials, cookies or a trust policy of
     /// its own.
@@ -224,7 +218,7 @@ package struct CoalescingKey: Sendable, Hashable {
         timeouts = request.timeouts
         maximumBodySize = request.maximumBodySize
         unixSocketPath = request.unixSocketPath.map { Array($0.utf8) }
-        let ignored = Self.ignoredHeaders + ignoring
+        let ignored = Headers.tracingNames + ignoring
         self.headers = Headers(
             headers.filter { field in
                 !ignored.contains { Headers.namesMatch($0, field.name) } || Headers.isSecret(field.name)

@@ -61,7 +61,7 @@ public struct LoggingInterceptor: Interceptor {
     /// Sends the request and logs the result.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         let name =
-            "\(next.prepared.registry.sessionID) \(next.task.id)"
+            "\(next.task.sessionID) \(next.task.id)"
             + (next.task.label.map { " [\($0.printable())]" } ?? "")
         let start = MonotonicClock.nanoseconds()
         if level >= .lines { write("→ \(name) \(text(of: request))" + fields(request.headers)) }

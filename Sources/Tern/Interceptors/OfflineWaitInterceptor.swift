@@ -41,7 +41,8 @@ public struct OfflineWaitInterceptor: Interceptor {
     }
 
     private func send<C: Clock<Duration>>(_ request: Request, next: Next, clock: C) async throws -> Reply {
-        let reachability = next.prepared.registry.configuration.reachability
+        guard let registry = next.passage?.task.registry else { return try await next(request) }
+        let reachability = registry.configuration.reachability
         reachability.startPermanentWatchIfNeeded()
         var trials = RouteTrials()
         var start: C.Instant?

@@ -149,6 +149,15 @@ public struct RetryPolicy: Sendable {
     }
 }
 
+extension NetworkError {
+    /// A Boolean value that indicates whether another attempt can succeed and does no harm: a `RetryPolicy` with its
+    /// defaults retries such a failure. False for a request that is not idempotent or whose body can be sent only once.
+    public var isRetryable: Bool {
+        guard let request else { return false }
+        return RetryPolicy().admits(self, of: request, failures: 1)
+    }
+}
+
 /// Limits retries across all requests, so that they cannot overload a failing server. Each request adds `ratio` tokens
 /// and each retry takes one; without a token, a failed request is not retried.
 ///

@@ -52,7 +52,9 @@ public actor Session {
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         self.transport = transport
-        tasks = TaskRegistry(configuration: configuration, transport: transport, files: files, clock: clock)
+        tasks = TaskRegistry(configuration: configuration, transport: transport, files: files, clock: clock) { cache in
+            Stages(interceptors: configuration.interceptors, cache: cache)
+        }
     }
 
     deinit {
@@ -187,7 +189,7 @@ public actor Session {
         do {
             return ResponseStream(try PreparedRequest(request, registry: tasks, delivery: .streamed), tasks)
         } catch {
-            return ResponseStream(failed: error, self)
+            return ResponseStream(failed: error, tasks)
         }
     }
 
@@ -322,34 +324,6 @@ extension Session: ExecutorMessage {
     ///
     /// - Parameter operation: The number of the task.
     package nonisolated func perform(_ operation: UInt64) { assumeIsolated { $0.taskEnded(operation) } }
-}
-
-extension Session {
-    /// The identity of a session, which tells the tasks of several sessions apart.
-    public struct ID: Sendable, Hashable, CustomStringConvertible {
-        /// A number that is unique in the process.
-        public let number: UInt64
-
-        private static let last = Atomic<UInt64>(0)
-
-        static func next() -> ID { ID(number: last.wrappingAdd(1, ordering: .relaxed).newValue) }
-
-        /// The word "session" and the number.
-        public var description: String { "session \(number)" }
-    }
-}
-
-extension Session {
-    /// The numbers of open connections of a session to one origin.
-    public struct OpenConnections: Sendable, Hashable {
-        /// The scheme, the host and the port of the requests, such as `https://example.com:443`, also behind a proxy
-        /// and for a Unix socket. The port is always there, and an IPv6 address has brackets.
-        public let origin: String
-        /// The number of connections that carry a request, or a WebSocket.
-        public let activeCount: Int
-        /// The number of connections that wait for their next request.
-        public let idleCount: Int
-    }
 }
 
 extension Session: CustomReflectable {

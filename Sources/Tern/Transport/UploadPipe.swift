@@ -300,3 +300,28 @@ package final class UploadPipe: Sendable {
         unsafe producer?.resume()
     }
 }
+
+/// Feeds the pipe of one attempt in a Swift task of its own, because the response can end the attempt at any time.
+final class BodyPump: Sendable {
+    // Owned here and cancelled by `stop` at the end of the attempt. It is not awaited, because a sequence that ignores
+    // cancellation must not delay the response.
+    private let task: Task<Void, Never>
+    private let pipe: UploadPipe
+
+    /// - Parameter task: Fills the pipe, and ends it.
+    init(_ pipe: UploadPipe, task: Task<Void, Never>) {
+        self.pipe = pipe
+        self.task = task
+    }
+
+    deinit {
+        // The end of the attempt was not awaited: a stream was dropped.
+        stop()
+    }
+
+    /// Closes the pipe and cancels the production of the body.
+    func stop() {
+        pipe.close()
+        task.cancel()
+    }
+}

@@ -105,7 +105,7 @@ extension WireRequest {
     /// download, for a response on whose head it decides, for a body that it decompresses, and for a response that
     /// another request may follow.
     package func streamsBody(of head: ResponseHead, isCompressed: Bool = false) -> Bool {
-        delivery == .streamed || isDecidedAtHead || isCompressed || FollowUpRules.mayFollow(head)
+        delivery == .streamed || isDecidedAtHead || isCompressed || head.mayBeFollowed
     }
 
     /// Returns whether the body of a response counts as progress, because it can be the result: not that of a response
@@ -113,7 +113,7 @@ extension WireRequest {
     func countsBody(of head: ResponseHead) -> Bool {
         switch head.status {
         case 101, 200...299: true
-        default: acceptsAnyStatus && !FollowUpRules.mayFollow(head)
+        default: acceptsAnyStatus && !head.mayBeFollowed
         }
     }
 }

@@ -184,3 +184,44 @@ public struct TrustPolicies: Sendable, Hashable {
         return nil
     }
 }
+
+extension TrustPolicy {
+    /// The reason why nothing can be sent under the policy; nil if requests can be sent.
+    var problem: FailureCause? {
+        switch anchors {
+        case .only(let certificates) where certificates.isEmpty:
+            return FailureCause(.invalidRequest, "a trust policy without anchors trusts nobody")
+        case .none where revocation != .unchecked:
+            return FailureCause(
+                .invalidRequest, "a trust policy that takes every certificate cannot ask whether one was revoked")
+        default: break
+        }
+        #if os(Linux) && !TERN_URLSESSION
+        return nil
+        #else
+        return problemOfURLSession
+        #endif
+    }
+
+    #if TERN_URLSESSION || !os(Linux)
+    /// The reason why URLSession cannot apply the policy; nil if it can.
+    private var problemOfURLSession: FailureCause? {
+        if self == TrustPolicy() { return nil }
+        #if canImport(FoundationNetworking)
+        return FailureCause(.unsupported, "FoundationNetworking checks certificates by the system's rules alone")
+        #else
+        if revocation != .unchecked {
+            return FailureCause(
+                .unsupported, "URLSession asks about revoked certificates by the system's rules alone")
+        }
+        if case .pem? = identity?.content {
+            return FailureCause(.unsupported, "the system takes a client's identity as PKCS#12 alone")
+        }
+        if minimumVersion != .tls12 {
+            return FailureCause(.unsupported, "URLSession has one minimum version of TLS for a whole session")
+        }
+        return nil
+        #endif
+    }
+    #endif
+}

@@ -132,12 +132,8 @@ extension Target {
         appending(encodedQuery: QueryEncoding.encode(queryItems))
     }
 
-    /// Returns a target with further query items after the existing ones.
-    package func appending(_ query: Request.Query) -> Target {
-        appending(encodedQuery: query.encoded)
-    }
-
-    private func appending(encodedQuery: String) -> Target {
+    /// Returns a target with a query after the existing one. The query is encoded.
+    func appending(encodedQuery: String) -> Target {
         if encodedQuery.isEmpty { return self }
         let last = string.utf8.last
         let separator =

@@ -44,7 +44,7 @@ struct SourceKey: Sendable, Hashable {
     /// - Parameter serial: A unique number for a source that must not be shared; nil for most sources.
     init(_ request: Request, serial: UInt64? = nil) {
         let headers = request.headers.filter { field in
-            !CoalescingKey.ignoredHeaders.contains { Headers.namesMatch($0, field.name) }
+            !Headers.tracingNames.contains { Headers.namesMatch($0, field.name) }
         }
         var text = request.method == .get ? request.urlString : "\(request.method.rawValue) \(request.urlString)"
         if !headers.isEmpty || request.target.user != nil || request.target.password != nil || !request.body.isNone {

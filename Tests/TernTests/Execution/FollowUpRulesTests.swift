@@ -11,12 +11,12 @@ struct FollowUpRulesTests {
 
     @Test(arguments: [(200, false), (299, false), (300, true), (304, true), (399, true), (400, false), (401, true)])
     func onlyRedirectsAndChallengesCanLeadToAnotherRequest(status: Int, mayFollow: Bool) throws {
-        #expect(FollowUpRules.mayFollow(try head(status)) == mayFollow)
+        #expect(try head(status).mayBeFollowed == mayFollow)
     }
 
     @Test(arguments: [(403, false), (407, true), (408, false), (417, true), (500, false)])
     func onlyAProxysChallengeAndARefusedExpectationCanFollowAmongOtherErrors(status: Int, mayFollow: Bool) throws {
-        #expect(FollowUpRules.mayFollow(try head(status)) == mayFollow)
+        #expect(try head(status).mayBeFollowed == mayFollow)
     }
 
     @Test func aRedirectIsFollowedRefusedOrDelivered() throws {

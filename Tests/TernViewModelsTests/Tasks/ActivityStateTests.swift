@@ -144,8 +144,8 @@ struct ActivityPropertyTests {
 @Suite("What activity keeps", .timeLimit(.minutes(1)))
 struct ActivityMemoryTests {
     private final class Weak {
-        weak var record: TaskRecord?
-        init(_ record: TaskRecord) { self.record = record }
+        weak var task: (any TaskControl)?
+        init(_ task: any TaskControl) { self.task = task }
     }
 
     @Test func aControlThatIsAddedToForeverKeepsNothingOfTheEnded() async throws {
@@ -157,11 +157,11 @@ struct ActivityMemoryTests {
         var records: [Weak] = []
         for _ in 0..<20 {
             let task = try slow.task()
-            records.append(Weak(task.erased.record))
+            records.append(Weak(task.erased.control))
             spinner.bindActivity(to: [task], adding: true)
             task.cancel()
         }
-        await eventually { records.allSatisfy { $0.record == nil } }
+        await eventually { records.allSatisfy { $0.task == nil } }
         #expect(spinner.log.events == [.begin] && spinner.activityBinding?.isActive == true)
         running.cancel()
         await spinner.log.wait(for: 2)

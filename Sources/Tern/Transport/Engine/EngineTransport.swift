@@ -66,7 +66,7 @@ final class EngineTransport: Transport {
         guard let policy = request.trust ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
             return TrustPolicies.refusal(of: host)
         }
-        if let problem = Session.Configuration.problem(of: policy) { return problem }
+        if let problem = policy.problem { return problem }
         if policy.pins != nil, !request.target.isSecure {
             return FailureCause(
                 .invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")

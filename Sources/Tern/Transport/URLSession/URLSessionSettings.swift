@@ -79,13 +79,13 @@ struct URLSessionSettings: Sendable {
         if !configuration.hostAddresses.isEmpty {
             throw FailureCause(.unsupported, "URLSession resolves names by itself: hostAddresses has no effect")
         }
-        if configuration.givenExceptions.contains(where: { ProxyExceptions.Entry($0)?.port != nil }) {
+        if configuration.proxies.exceptions.contains(where: { ProxyExceptions.Entry($0)?.port != nil }) {
             throw FailureCause(.unsupported, "URLSession excepts hosts from its proxies with all of their ports")
         }
         if configuration.localEndpoint != .any {
             throw FailureCause(.unsupported, "URLSession chooses the local endpoint by itself")
         }
-        if configuration.givenProxies.contains(where: \.hasCredentials) {
+        if configuration.proxies.given.contains(where: \.hasCredentials) {
             throw FailureCause(.unsupported, "URLSession takes a proxy's credentials from the system alone")
         }
         #if canImport(FoundationNetworking)
@@ -93,26 +93,6 @@ struct URLSessionSettings: Sendable {
         case .environment, .none: break
         case .only, .schemes: throw FailureCause(.unsupported, "FoundationNetworking uses no given proxies")
         }
-        #endif
-    }
-
-    /// Returns the reason why nothing can be sent under a trust policy; nil if requests can be sent.
-    static func problem(of policy: TrustPolicy) -> FailureCause? {
-        if policy == TrustPolicy() { return nil }
-        #if canImport(FoundationNetworking)
-        return FailureCause(.unsupported, "FoundationNetworking checks certificates by the system's rules alone")
-        #else
-        if policy.revocation != .unchecked {
-            return FailureCause(
-                .unsupported, "URLSession asks about revoked certificates by the system's rules alone")
-        }
-        if case .pem? = policy.identity?.content {
-            return FailureCause(.unsupported, "the system takes a client's identity as PKCS#12 alone")
-        }
-        if policy.minimumVersion != .tls12 {
-            return FailureCause(.unsupported, "URLSession has one minimum version of TLS for a whole session")
-        }
-        return nil
         #endif
     }
 
