@@ -23,7 +23,7 @@ struct ConnectionRenewalTests {
             while await open(client) < 2 { await Task.yield() }
             #expect(server.counts.requestsReceived == 0)
             _ = try await client.get("x")
-            // What is there counts.
+            // Those that are there count.
             try client.session.preconnect(to: "\(server.url)", count: 2)
             _ = try await client.get("x")
             #expect(server.counts.acceptedConnections == 2)
