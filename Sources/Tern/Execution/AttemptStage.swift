@@ -91,7 +91,6 @@ private struct Attempts {
     ) throws(NetworkError) -> Attempt {
         let registry = task.registry
         let timeouts = sentRequest.timeouts(of: task)
-        if let left = timeouts.left, left <= .zero { throw task.deadlineError(request.request) }
         let pipe = body?.makePipe()
         var message = sentRequest.makeMessage()
         body?.add(to: &message, pipe: pipe)
@@ -106,6 +105,7 @@ private struct Attempts {
                 after: PreparedRequest.delay(afterRefusals: unprocessedCount)),
             meter: task.meter, onHead: sentRequest.headReceiver(of: task))
         if let refusal = registry.refusal(of: attempt) { throw NetworkError(refusal, request: request.request) }
+        if let left = timeouts.left, left <= .zero { throw task.deadlineError(request.request) }
         guard task.begin(attempt) else { throw NetworkError(FailureCause.cancelled, request: request.request) }
         if let body, let pipe { pump = BodyPump(body, into: pipe, for: attempt, over: registry.transport) }
         count += 1

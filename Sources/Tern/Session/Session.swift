@@ -222,7 +222,8 @@ public actor Session {
     ///
     /// The connections open in the background, within the limits of the session, and are closed when they have been idle
     /// for `idleConnectionLifetime`. Where HTTP/2 can be spoken, one is opened, because requests share it. A request
-    /// that comes while a connection opens waits for it. If none can be opened, the next request says why.
+    /// that comes while a connection opens waits for it. If none can be opened, the next request says why. With several
+    /// event loops, they belong to the session's own, which serves the first eight requests to an origin.
     ///
     /// - Parameters:
     ///   - url: An http or https URL. Only its origin matters.
