@@ -162,7 +162,7 @@ private struct RestoredTaskExecution: Sendable {
     private func outcome(
         for record: TaskRecord, onFile: @escaping @Sendable (String) -> Void
     ) async throws(NetworkError) -> AttemptOutcome {
-        let wire = request.makeWireRequest(request.makeMessage(), priority: record.priority)
+        let wire = request.makeWireRequest(request.makeMessage(), priority: record.priority, timeouts: request.timeouts)
         let attempt = Attempt(wire, meter: record.meter) { head in record.receive(head) }
         transport.bind(attempt, to: BackgroundTransport.Adoption(task: task, onFile: onFile))
         guard record.begin(attempt) else {

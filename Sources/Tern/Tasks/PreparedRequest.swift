@@ -198,8 +198,13 @@ final class PreparedRequest: Sendable {
 
     /// The limit on the time of a whole task, with this request as its first one; nil for no limit.
     var totalLimit: Duration? {
-        if request.ownTimeouts != nil { return timeouts.total }
-        return registry.configuration.timeouts.total
+        let own = request.ownTimeouts != nil
+        guard let limit = own ? timeouts.total : registry.configuration.timeouts.total else { return nil }
+        #if TERN_URLSESSION || !os(Linux)
+        // The app of a background session can be suspended meanwhile.
+        if registry.transport is BackgroundTransport { return nil }
+        #endif
+        return limit
     }
 
     /// Returns the same request with another body.
