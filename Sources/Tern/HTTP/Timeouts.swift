@@ -21,9 +21,9 @@ public struct Timeouts: Sendable, Hashable {
     /// with the whole limit again, or with what is left of `total`. nil by default: no limit.
     public var attempt: Duration? { didSet { stated.insert(.attempt) } }
     /// The time of the whole task: from the call, or the first `resume()` of a handle, to the last byte of the body,
-    /// and to the decoded value if the call returns one. It includes all attempts and the waits between them, interceptors,
-    /// policies and credential providers, the wait for a connection, redirects and challenges. For a stream and a
-    /// WebSocket handshake, it also covers all that precedes their beginning.
+    /// and to the decoded value if the call returns one. It includes all attempts and the waits between them,
+    /// interceptors, policies and credential providers, the wait for a connection, redirects and challenges. For a
+    /// stream and a WebSocket handshake, it also covers all that precedes their beginning.
     ///
     /// Waits end then, the code of interceptors, policies and providers is cancelled, and the task fails with an error
     /// of kind `.totalTimedOut`. Decoding of JSON ends, too; another decoder is not interrupted, and a value that comes

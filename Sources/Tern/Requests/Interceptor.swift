@@ -50,9 +50,9 @@ public protocol Interceptor: Sendable {
     /// A Boolean value that indicates whether the interceptor waits only for `next`, and in ``Next/sleep(for:on:)`` and
     /// ``Next/cancellable(_:)``. false by default.
     ///
-    /// These waits end when the session's task is cancelled, so a call needs no Swift task besides the caller's, which
-    /// makes it cheaper. With true, `AnySessionTask.cancel()` and `Session.invalidateAndCancel()` end no other wait of
-    /// the interceptor.
+    /// These waits end when the session's task is cancelled or its time is over, so a call needs no Swift task besides
+    /// the caller's, which makes it cheaper. With true, `AnySessionTask.cancel()`, `Session.invalidateAndCancel()` and
+    /// `Timeouts.total` end no other wait of the interceptor.
     var waitsOnlyInNext: Bool { get }
 }
 
@@ -95,8 +95,8 @@ extension RequestAdapter {
     public var waitsOnlyInNext: Bool { true }
 }
 
-/// The rest of the way of a request after an interceptor. `InterceptorPassage` has it. A protocol, because its steps send
-/// the request, and a request refers to its interceptors.
+/// The rest of the way of a request after an interceptor, as `InterceptorPassage` goes it. A protocol, because its steps
+/// send the request, and a request refers to its interceptors.
 protocol InterceptorChain: AnyObject, Sendable {
     /// The running task.
     var control: any TaskControl { get }

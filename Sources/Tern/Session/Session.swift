@@ -220,16 +220,16 @@ public actor Session {
     /// try session.preconnect(to: "https://api.example.com")
     /// ```
     ///
-    /// The connections open in the background, within the limits of the session, and are closed when they have been idle
-    /// for `idleConnectionLifetime`. Where HTTP/2 can be spoken, one is opened, because requests share it. A request
+    /// The connections open in the background, within the limits of the session, and are closed when they have been
+    /// idle for `idleConnectionLifetime`. Where HTTP/2 can be spoken, one is opened, because requests share it. A request
     /// that comes while a connection opens waits for it. If none can be opened, the next request says why. With several
     /// event loops, they belong to the session's own, which serves the first eight requests to an origin.
     ///
     /// - Parameters:
     ///   - url: An http or https URL. Only its origin matters.
     ///   - count: The number of connections to the origin, with those that are open. 1 by default.
-    /// - Throws: `NetworkError` of kind `.invalidRequest` if nothing can be sent to the URL, and `.unsupported` on Apple's
-    ///   systems, because URLSession opens connections for requests only.
+    /// - Throws: `NetworkError` of kind `.invalidRequest` if nothing can be sent to the URL, and `.unsupported` on
+    ///   Apple's systems, because URLSession opens connections for requests only.
     public nonisolated func preconnect(to url: String, count: Int = 1) throws(NetworkError) {
         let request = try PreparedRequest(Request(.get, url), registry: tasks, delivery: .collected)
         let attempt = Attempt(

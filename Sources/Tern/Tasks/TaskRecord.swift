@@ -539,8 +539,9 @@ package final class TaskRecord: TaskControl {
     }
 
     /// Ends the task, in this order: its state becomes terminal, `deliver` delivers its value, `completed` is published,
-    /// and the task leaves the registry. Without `deliver`, the caller has the value itself. `value` is for the observers. With `keepsWork`,
-    /// the work goes on for others. `outcome` is the end of the last attempt, if the caller has it anyway.
+    /// and the task leaves the registry. Without `deliver`, the caller has the value itself. `value` is for the
+    /// observers. With `keepsWork`, the work goes on for others. `outcome` is the end of the last attempt, if the caller
+    /// has it anyway.
     func end(
         _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, outcome: AttemptOutcome? = nil,
         keepsWork: Bool = false, deliver: (() -> Void)? = nil

@@ -199,12 +199,12 @@ public actor ReconnectingWebSocket {
 
     /// Closes the connection, and opens no other. The messages end.
     public func close(code: WebSocket.CloseCode = .normalClosure, reason: String = "") async throws(NetworkError) {
-        end()
+        stopReconnecting()
         pause?.cancel()
         try await (socket ?? prepared)?.close(code: code, reason: reason)
     }
 
-    private func end() {
+    private func stopReconnecting() {
         isClosed = true
         latest.finish { _ in .closed }
     }
@@ -256,7 +256,7 @@ public actor ReconnectingWebSocket {
             (openedAt, endedAt, hasMessage) = (nil, nil, false)
             failures += 1
             if !shouldReconnect(end) || failures > backoff.maximumFailures ?? .max {
-                self.end()
+                stopReconnecting()
                 if case .failed(let error) = end { throw error }
                 return nil
             }

@@ -21,10 +21,11 @@ public import Foundation
 /// ```
 ///
 /// Everything above the wire works as in production: validation, decoding, retries, progress, back-pressure, pause and
-/// cancellation. A paused task receives nothing more, and a slow reader delays the script. Time limits belong to the
-/// wire and do not apply: fail with `.idleTimedOut` if a test needs one. The stub does not follow redirects or
-/// decompress bodies; the session receives them as they are. An answer `.webSocket` accepts a WebSocket and plays the
-/// server's side (``StubTransport/WebSocket``).
+/// cancellation. A paused task receives nothing more, and a slow reader delays the script. The limits of an attempt
+/// belong to the wire and do not apply: fail with `.idleTimedOut` if a test needs one. `Timeouts.total` ends the waits
+/// of interceptors, and tasks with a handle. The stub does not follow redirects or decompress bodies; the session
+/// receives them as they are. An answer `.webSocket` accepts a WebSocket and plays the server's side
+/// (``StubTransport/WebSocket``).
 ///
 /// Delays use the stub's clock; with a `ManualClock` a test controls them. Closures run off every actor, including the
 /// session's.
