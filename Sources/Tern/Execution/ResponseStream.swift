@@ -174,14 +174,15 @@ final class StreamSource: Sendable {
         let opened = opened
         record.assign(opened.delivery) { record in
             let outcome = await record.run { record throws(NetworkError) in
-                try await RequestExecution(request: prepared, record: record).acceptedResponse()
+                let response = try await RequestExecution(request: prepared, record: record).acceptedResponse()
+                try record.handToReader()
+                return response
             }
             // The stream's reader reads and ends a response that has arrived.
             if let error = outcome.failure { record.end(error) { opened.deliver(outcome) } }
             // Also delivered after a task that ended before, for example because its stream was dropped, so that no
             // reader waits forever.
             opened.deliver(outcome)
-            if outcome.failure == nil { record.handToReader() }
         }
         if Task.isCancelled {
             // A caller that is already cancelled sends nothing.

@@ -91,11 +91,11 @@ package final class UpgradedStream: Sendable {
                     let failure = FailureCause(.unsupported, "the transport cannot switch to another protocol")
                     throw await response.error(failure, readsBody: false)
                 }
+                try record.handToReader()
                 return stream
             }
             if let error = outcome.failure { return record.end(error) { opened.deliver(outcome) } }
             opened.deliver(outcome)
-            record.handToReader()
         }
         let result = await withTaskCancellationHandler {
             record.resume()

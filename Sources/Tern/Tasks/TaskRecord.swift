@@ -407,16 +407,18 @@ package final class TaskRecord: TaskControl {
         for cancel in cancellations { cancel() }
     }
 
-    /// Leaves the end of the task to the reader of a stream, or to a cancellation.
-    func handToReader() {
-        let isCancelled = shared.withLock { shared in
+    /// Leaves the end of the task to the reader of a stream, or to a cancellation. Throws if the task is cancelled or its
+    /// time is over: its attempt has ended then, and the reader would receive what had arrived as if it were in time.
+    func handToReader() throws(NetworkError) {
+        let isStopped = shared.withLock { shared in
             let handle = shared.makeHandleState()
+            if shared.lifecycle.isCancelled || handle.isStopped { return true }
             handle.readerEndsTask = true
             handle.watchdog?.cancel()
             handle.watchdog = nil
-            return shared.lifecycle.isCancelled
+            return false
         }
-        if isCancelled { end(cancellation("the task was cancelled")) }
+        if isStopped { throw cancellation("the task was cancelled") }
     }
 
     /// Starts the work.

@@ -160,6 +160,34 @@ struct DeadlineTests {
         #expect(error.kind == .totalTimedOut && error.reason.contains("after 1 request"), "\(error)")
     }
 
+    /// The head came in time, and code of the caller holds it for longer than the limit. The chunks that have arrived
+    /// are not handed out afterwards, one by one.
+    @Test func aStreamThatIsHeldTooLongAfterItsHeadIsNotRead() async throws {
+        struct Holding: Interceptor {
+            func intercept(_ request: Request, next: Next) async throws -> Reply {
+                let reply = try await next(request)
+                while next.timeLeft != .zero { await pause() }
+                // The task is stopped a moment later.
+                while !Task.isCancelled { await pause() }
+                return reply
+            }
+
+            /// Waits for a moment, cancelled or not.
+            private func pause() async { await Task { try? await Task.sleep(for: .milliseconds(5)) }.value }
+        }
+        let stub = StubTransport { _ in .text("a\nb\n") }
+        let client = try client(stub) { $0.interceptors = [Holding()] }
+        let stream = client.stream("x")
+        var lines: [String] = []
+        do {
+            for try await line in stream.lines { lines.append(line) }
+            Issue.record("the stream ended without an error")
+        } catch {
+            #expect(error.kind == .totalTimedOut && lines.isEmpty, "\(error), after \(lines)")
+        }
+        #expect(stream.task.state == .failed)
+    }
+
     // MARK: Attempts
 
     /// The wait that a server asks for is longer than the time: its response is the error, at once.
