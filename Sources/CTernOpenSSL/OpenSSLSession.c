@@ -121,7 +121,16 @@ int tern_ssl_verify_callback(X509_STORE_CTX *store, void *argument) {
     (void)argument;
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     tern_ssl_session *session = ssl ? SSL_get_app_data(ssl) : NULL;
-    if (!session || !verify(session, store)) return 0;
+    if (!session) return 0;
+    if (!verify(session, store)) {
+        if (!session->callbacks.continues_unverified) return 0;
+        // Nothing is verified: the server has proved possession of the key of its own certificate only.
+        session->unverified_error = session->failure.verify_error;
+        session->failure.verify_error = X509_V_OK;
+        session->failure.is_other_host = 0;
+        session->verifies_chain = 0;
+        X509_STORE_CTX_set_error(store, X509_V_OK);
+    }
     if (!session->callbacks.judge) return 1;
     if (session->callbacks.judge(session->callbacks.owner, (tern_ssl_chain *)store) == 1) return 1;
     session->failure.is_refused = 1;
@@ -137,11 +146,20 @@ int tern_ssl_staple_callback(SSL *ssl, void *argument) {
     return session->failure.staple == TERN_SSL_STAPLE_GOOD;
 }
 
+static tern_ssl_session *session_of(tern_ssl_chain *chain) {
+    SSL *ssl = X509_STORE_CTX_get_ex_data((X509_STORE_CTX *)chain, SSL_get_ex_data_X509_STORE_CTX_idx());
+    return ssl ? SSL_get_app_data(ssl) : NULL;
+}
+
 static STACK_OF(X509) *verified_chain(tern_ssl_chain *chain) {
-    X509_STORE_CTX *store = (X509_STORE_CTX *)chain;
-    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
-    tern_ssl_session *session = ssl ? SSL_get_app_data(ssl) : NULL;
-    return session && session->verifies_chain ? X509_STORE_CTX_get0_chain(store) : NULL;
+    tern_ssl_session *session = session_of(chain);
+    return session && session->verifies_chain ? X509_STORE_CTX_get0_chain((X509_STORE_CTX *)chain) : NULL;
+}
+
+const char *tern_ssl_chain_failure(tern_ssl_chain *chain) {
+    tern_ssl_session *session = session_of(chain);
+    if (!session || session->unverified_error == X509_V_OK) return NULL;
+    return X509_verify_cert_error_string(session->unverified_error);
 }
 
 int tern_ssl_chain_length(tern_ssl_chain *chain) {

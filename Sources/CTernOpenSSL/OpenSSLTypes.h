@@ -20,6 +20,8 @@ struct tern_ssl_session {
     int is_address;
     int checks_host;
     int verifies_chain;
+    // The number of the rule that a certificate violates with which the handshake continues; X509_V_OK for none.
+    int unverified_error;
     // State of the transport below.
     int is_at_end;
     int is_drained;

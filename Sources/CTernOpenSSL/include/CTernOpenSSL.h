@@ -75,6 +75,8 @@ typedef struct {
     int (*judge)(void *owner, tern_ssl_chain *chain);
     /// Takes a ticket over. Null to use no tickets.
     void (*take_ticket)(void *owner, tern_ssl_ticket *ticket);
+    /// 1 to continue the handshake with a certificate that is not verified: the judge asks `tern_ssl_chain_failure`.
+    int continues_unverified;
 } tern_ssl_callbacks;
 
 /// Creates a session over a non-blocking socket, or over another session if `outer` is not null. `host` is a name or an
@@ -162,6 +164,9 @@ void tern_ssl_system_text(int number, char *text, size_t length);
 
 /// Returns the number of certificates of the verified chain, the server's own first; 1 if nothing was verified.
 int tern_ssl_chain_length(tern_ssl_chain *chain);
+/// Returns OpenSSL's constant text for the rule that the certificates violate; null if they are verified, or if nothing
+/// was to be verified.
+const char *tern_ssl_chain_failure(tern_ssl_chain *chain);
 /// Writes a certificate in DER form to memory that `tern_ssl_free_bytes` frees. Returns the number of bytes, or 0.
 int tern_ssl_chain_certificate(tern_ssl_chain *chain, int index, uint8_t **bytes);
 void tern_ssl_free_bytes(uint8_t *bytes);

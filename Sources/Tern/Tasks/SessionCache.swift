@@ -127,6 +127,8 @@ extension TrustPolicy {
             "\(pinScope)", pinsExpire.map { "\($0.timeIntervalSince1970)" } ?? "", "\(isReportOnly)",
             "\(checksHostName)", "\(minimumVersion)", "\(revocation)", identity?.digest ?? "",
         ]
+        // Known in this process only.
+        if let decision { fields += ["decision", CachePartition.process, "\(decision.id)"] }
         return fields
     }
 }

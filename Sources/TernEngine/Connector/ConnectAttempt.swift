@@ -8,7 +8,8 @@ protocol ConnectAttemptOwner: AnyObject {
 }
 
 /// Opens a connection to a destination: names (`ConnectPreparation`) → sockets (`SocketRace`) → TLS with the proxy →
-/// handshake with the proxy → TLS. Confined to the loop's thread.
+/// handshake with the proxy → TLS → a decision of the caller's code about the certificates, if there is one. Confined
+/// to the loop's thread.
 ///
 /// It has no time limit of its own: the exchange that needs the connection has one, and cancels the attempt.
 final class ConnectAttempt {
@@ -18,6 +19,8 @@ final class ConnectAttempt {
         case proxyTLS
         case proxy
         case tls
+        /// Code of the caller decides about the server's certificates. The socket is not watched.
+        case reviewing
         case ended
     }
 
@@ -41,6 +44,8 @@ final class ConnectAttempt {
     /// Bytes for the proxy that the socket has not taken yet.
     private var output: [UInt8] = []
     private var outputOffset = 0
+    /// The review under way, and the number under which its verdict is expected. Owned here, cancelled by `cancel`.
+    private var review: (number: UInt64, task: Task<Void, Never>)?
 
     init(
         _ id: ConnectionPool.ConnectionID, to destination: Destination, context: LoopContext,
@@ -62,6 +67,11 @@ final class ConnectAttempt {
         step = .ended
         preparation.cancel()
         race.cancel()
+        if let (number, task) = review {
+            review = nil
+            context.cancelAnswer(number)
+            task.cancel()
+        }
         closeStream()
     }
 
@@ -120,7 +130,7 @@ extension ConnectAttempt: SocketHandler {
         case .proxyTLS: continueProxyTLS()
         case .proxy: continueProxy()
         case .tls: continueTLS()
-        case .connecting, .ended: return
+        case .connecting, .reviewing, .ended: return
         }
     }
 }
@@ -256,12 +266,39 @@ extension ConnectAttempt {
             opening.tlsEnd = MonotonicClock.nanoseconds()
             opening.pinReport = tls?.pinReport
             stream?.secure(with: tls)
-            finish()
+            beginReview()
         case .wantsRead: stream?.watch(.readable, self)
         case .wantsWrite: stream?.watch(.writable, self)
         case .failed(let error): fail(error)
         case nil: return
         }
+    }
+}
+
+// MARK: The review of certificates by the caller
+
+extension ConnectAttempt: AnswerHandler {
+    /// Begins the review of the server, whose handshake is done, or finishes if the policy has none.
+    private func beginReview() {
+        guard let decide = tls?.review else { return finish() }
+        step = .reviewing
+        // What the server sends meanwhile waits in the socket, also the end of the connection.
+        stream?.watch([], self)
+        let (loop, number) = (context.loop, context.expectAnswer(self))
+        review = (number, Task { loop.post(answer: await decide(), to: number) })
+    }
+
+    func receive(answer: any Sendable) {
+        guard case .reviewing = step, let verdict = answer as? TLSVerdict else { return }
+        review = nil
+        switch verdict {
+        case .refused(let reason):
+            let text = "the trust policy's own decision refused \(destination.name): \(reason)"
+            return fail(EngineError(.untrustedServer, text))
+        case .reported(let report): opening.pinReport = report
+        case .accepted: break
+        }
+        finish()
     }
 }
 #endif

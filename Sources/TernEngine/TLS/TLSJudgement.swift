@@ -17,6 +17,8 @@ final class TLSJudgement {
     /// The chain that was judged, for the tickets of this connection.
     private var chain: [[UInt8]] = []
     private var chainExpiry: Int64 = 0
+    /// The rule that the certificates violate with which the handshake continued.
+    private var violation: String?
     /// Tickets of TLS 1.2 can arrive within the handshake, before the facts that belong to them are known.
     private var earlyTickets: [UInt] = []
     private var isFinished = false
@@ -43,13 +45,15 @@ final class TLSJudgement {
     var callbacks: tern_ssl_callbacks {
         var callbacks = unsafe tern_ssl_callbacks()
         unsafe callbacks.owner = Unmanaged.passUnretained(self).toOpaque()
-        if policy.options.judge != nil {
+        if policy.options.judge != nil || policy.options.review != nil {
             unsafe callbacks.judge = { owner, chain in
                 guard let owner = unsafe owner, let chain = unsafe chain else { return 0 }
                 let judgement = unsafe Unmanaged<TLSJudgement>.fromOpaque(owner).takeUnretainedValue()
+                judgement.violation = unsafe tern_ssl_chain_failure(chain).map { unsafe String(cString: $0) }
                 return unsafe judgement.accepts(TLSJudgement.certificates(of: chain)) ? 1 : 0
             }
         }
+        unsafe callbacks.continues_unverified = policy.options.continuesUnverified ? 1 : 0
         if resumption != nil {
             unsafe callbacks.take_ticket = { owner, ticket in
                 guard let owner = unsafe owner, let ticket = unsafe ticket else { return }
@@ -74,7 +78,19 @@ final class TLSJudgement {
 
     private func verdict(on chain: [[UInt8]]) -> TLSVerdict {
         guard let judge = policy.options.judge else { return .accepted }
-        return judge(TLSPeer(host: host, chain: chain, isVerified: policy.options.anchors != .none))
+        return judge(peer(chain))
+    }
+
+    private func peer(_ chain: [[UInt8]]) -> TLSPeer {
+        let isVerified = policy.options.anchors != .none && violation == nil
+        return TLSPeer(host: host, chain: chain, isVerified: isVerified, violation: violation)
+    }
+
+    /// The review of the connection, after its handshake; nil if the policy has none.
+    var review: (@Sendable () async -> TLSVerdict)? {
+        guard let review = policy.options.review else { return nil }
+        let peer = peer(chain)
+        return { await review(peer) }
     }
 
     /// Judges the chain of a whole handshake.

@@ -60,6 +60,12 @@ package struct TLSOptions: Sendable {
     /// Decides about a chain that OpenSSL has accepted, before the client proves its identity and before a request is
     /// sent. It runs on the thread of the connection, also for each connection that resumes a session.
     package var judge: (@Sendable (TLSPeer) -> TLSVerdict)?
+    /// Decides about each connection after its handshake and before a request is sent, where the judge has accepted the
+    /// chain. It may wait; a connection that nobody needs any more cancels its Swift task.
+    package var review: (@Sendable (TLSPeer) async -> TLSVerdict)?
+    /// Whether the handshake continues with a certificate that is not verified, for a review that can accept it. Such
+    /// connections are never resumed.
+    package var continuesUnverified = false
 
     package init() {}
 }
@@ -73,6 +79,9 @@ package struct TLSPeer: Sendable, Equatable {
     package let chain: [[UInt8]]
     /// Whether the chain leads to an anchor.
     package let isVerified: Bool
+    /// The rule that a certificate violates with which the handshake continued (`TLSOptions.continuesUnverified`); nil
+    /// if it is verified, or if nothing was to be verified.
+    package let violation: String?
 }
 
 /// The decision about the certificates of a server.
@@ -114,7 +123,7 @@ package final class TLSPolicy: Sendable {
     }
 
     /// Whether connections may resume a session.
-    var allowsResumption: Bool { options.revocation != .requiresStaple }
+    var allowsResumption: Bool { options.revocation != .requiresStaple && !options.continuesUnverified }
 
     /// Reads the anchors, the list of revoked certificates, and the identity. Takes milliseconds, so call it outside
     /// the loop. Does nothing after a success. After a failure, the next call tries again: a file can be there then, or

@@ -235,6 +235,9 @@ package enum TLSWriteResult: Sendable, Equatable {
     /// The report of the judge; nil if there is none. Known when the handshake is done.
     package var pinReport: String? { judgement.report }
 
+    /// The review of the connection, to be done before its first byte; nil for none. Called when the handshake is done.
+    package var review: (@Sendable () async -> TLSVerdict)? { judgement.review }
+
     /// The version of the connection. Known when the handshake is done.
     package var version: TLSOptions.Version { unsafe tern_ssl_is_tls13(session) == 1 ? .tls13 : .tls12 }
 

@@ -120,7 +120,8 @@ import Testing
             #expect(connection.handshake() == .failed(EngineError(.refusedByPolicy, "no pin fits")))
             #expect(!connection.serverHasClient)
             let chain = anchors == .none ? [leaf.der] : [leaf.der, root.der]
-            let peer = TLSPeer(host: "localhost", chain: chain, isVerified: anchors != .none)
+            let peer = TLSPeer(
+                host: "localhost", chain: chain, isVerified: anchors != .none, violation: nil)
             #expect(peers.peers.withLock { $0 } == [peer])
         }
     }

@@ -127,6 +127,128 @@ struct TrustTests {
         }
     }
 
+    // MARK: Decisions of the caller's code
+
+    private struct Refusal: Error, CustomStringConvertible {
+        let description = "not on the list"
+    }
+
+    @Test func aDecisionSeesTheVerifiedChainAndCanRefuse() async throws {
+        try await inChain { chain in
+            let server = try await TLSServer(chain, "leaf", ["-cert_chain", chain.path("middle.pem")])
+            let seen = Mutex<[ServerTrust]>([])
+            let chainOfServer = try ["leaf", "middle", "root"].map { try chain.certificate($0) }
+            for isAccepted in [true, false] {
+                var policy = TrustPolicy(anchors: .only([try chain.certificate("root")]))
+                policy.decision = TrustDecision { trust in
+                    seen.withLock { $0.append(trust) }
+                    // It can wait.
+                    try await Task.sleep(for: .milliseconds(1))
+                    if !isAccepted { throw Refusal() }
+                }
+                if isAccepted {
+                    #expect(try await get(server.url(), policy).head.status == 200)
+                } else {
+                    let error = try await failure { try await get(server.url(), policy) }
+                    #expect(error.kind == .untrustedServer && error.metrics?.sentBytes == 0, "\(error)")
+                    #expect(error.reason.contains("not on the list"), "\(error)")
+                }
+                let trust = try #require(seen.withLock { $0.popLast() })
+                #expect(trust.isVerified && trust.failure == nil && trust.host == "127.0.0.1")
+                #expect(trust.certificates == chainOfServer)
+            }
+        }
+    }
+
+    /// Only a decision that says so is asked about a certificate that the other rules do not trust.
+    @Test func aDecisionAcceptsAnUntrustedServerOnlyByName() async throws {
+        try await inChain { chain in
+            let server = try await TLSServer(chain, "leaf", ["-cert_chain", chain.path("middle.pem")])
+            let asked = Mutex<[ServerTrust]>([])
+            let accept: @Sendable (ServerTrust) async throws -> Void = { trust in asked.withLock { $0.append(trust) } }
+            let error = try await failure { try await get(server.url(), .custom(TrustDecision(accept))) }
+            #expect(error.kind == .untrustedServer && asked.withLock { $0.isEmpty }, "\(error)")
+
+            let lenient = TrustPolicy.custom(.acceptingUnverified(accept))
+            #expect(try await get(server.url(), lenient).head.status == 200)
+            let trust = try #require(asked.withLock { $0.popLast() })
+            #expect(!trust.isVerified && trust.failure?.isEmpty == false)
+            // The server need not have the key of any other certificate.
+            #expect(trust.certificates == [try chain.certificate("leaf")])
+
+            // A trusted server is not reported as untrusted.
+            var trusted = lenient
+            trusted.anchors = .only([try chain.certificate("root")])
+            #expect(try await get(server.url(), trusted).head.status == 200)
+            let second = try #require(asked.withLock { $0.popLast() })
+            #expect(second.isVerified && second.failure == nil && second.certificates.count == 3)
+
+            // Another host.
+            let other = try await get(
+                server.url().replacing("127.0.0.1", with: "other.example"), trusted
+            ) { $0.hostAddresses = ["other.example": ["127.0.0.1"]] }
+            let third = try #require(asked.withLock { $0.popLast() })
+            #expect(other.head.status == 200 && !third.isVerified && third.host == "other.example")
+
+            // Pins count nevertheless.
+            var pinned = lenient
+            pinned.pins = [.key(of: try chain.certificate("stranger"))]
+            #expect(try await failure { try await get(server.url(), pinned) }.kind == .pinMismatch)
+            #expect(asked.withLock { $0.isEmpty })
+        }
+    }
+
+    @Test func aDecisionIsAskedOnceForEachConnection() async throws {
+        try await inChain { chain in
+            let server = try await TLSServer(chain, "direct")
+            let count = Mutex(0)
+            var policy = TrustPolicy(anchors: .only([try chain.certificate("root")]))
+            policy.decision = TrustDecision { _ in count.withLock { $0 += 1 } }
+            let session = Session(configuration: .test { [policy] in $0.trust.standard = policy })
+            for connections in 1...3 {
+                // The server closes each connection; the next one resumes its session of TLS.
+                _ = try await session.response(for: Request(.get, server.url()))
+                #expect(count.withLock { $0 } == connections)
+            }
+        }
+    }
+
+    /// A decision that never comes is ended by the limits of the request, and its task is cancelled.
+    @Test(arguments: [Timeouts(connect: .milliseconds(100)), Timeouts(total: .milliseconds(100)), Timeouts()])
+    func aDecisionThatDoesNotComeEndsInTime(timeouts: Timeouts) async throws {
+        try await inChain { chain in
+            let server = try await TLSServer(chain, "direct")
+            let (ended, continuation) = AsyncStream<Void>.makeStream()
+            let (began, beginning) = AsyncStream<Void>.makeStream()
+            var policy = TrustPolicy(anchors: .only([try chain.certificate("root")]))
+            policy.decision = TrustDecision { _ in
+                beginning.finish()
+                defer { continuation.finish() }
+                try await Task.sleep(for: .seconds(3_600))
+            }
+            let session = Session(
+                configuration: .test { [policy] in
+                    $0.trust.standard = policy
+                    $0.timeouts = timeouts
+                    $0.idleConnectionLifetime = .milliseconds(50)
+                })
+            let task = session.task(for: try Request(.get, server.url()), startsImmediately: true)
+            for await _ in began {}
+            if timeouts == Timeouts() { task.cancel() }
+            let error = try await failure { try await task.value }
+            let kinds: Set<NetworkError.Kind> = [.connectTimedOut, .totalTimedOut, .cancelled]
+            #expect(kinds.contains(error.kind) && error.metrics?.sentBytes ?? 0 == 0, "\(error)")
+            for await _ in ended {}
+        }
+    }
+
+    @Test func decisionsAreEqualByIdentity() {
+        let decision = TrustDecision { _ in }
+        #expect(TrustPolicy.custom(decision) == .custom(decision))
+        #expect(TrustPolicy.custom(decision) != .custom(TrustDecision { _ in }))
+        #expect(!"\(decision)".isEmpty && !"\(TrustDecision.acceptingUnverified { _ in })".isEmpty)
+    }
+
     @Test func anchorsCanExtendThoseOfTheSystem() async throws {
         try await inChain { chain in
             let server = try await TLSServer(chain, "direct")

@@ -62,6 +62,15 @@ extension TLSOptions {
             case .pkcs12(let bytes): .pkcs12(Array(bytes), password: policy.identity?.password ?? "")
             }
         if policy.pins != nil { judge = { policy.judge($0) } }
+        guard let decision = policy.decision else { return }
+        continuesUnverified = decision.acceptsUnverified
+        review = { peer in
+            // A certificate that OpenSSL has parsed is also valid here.
+            let certificates = peer.chain.compactMap { try? Certificate(der: Data($0)) }
+            let server = ServerTrust(
+                host: peer.host, certificates: certificates, failure: peer.violation, isVerified: peer.isVerified)
+            return await decision.refusal(of: server).map { .refused($0) } ?? .accepted
+        }
     }
 }
 

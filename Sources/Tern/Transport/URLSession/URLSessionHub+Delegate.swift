@@ -93,7 +93,7 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
     #if !canImport(FoundationNetworking)
     private func answer(
         _ trust: SecTrust?, host: String, for task: URLSessionTask,
-        completionHandler: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         // nil for a background task that is not restored yet. The policy applies to it as well.
         let attempt = attempt(task)
@@ -103,11 +103,23 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
         }
         if policy == TrustPolicy(), settings.anchors == nil { return completionHandler(.performDefaultHandling, nil) }
         let judge = URLSessionTrust(policy, authorities: settings.anchors)
-        guard let refusal = judge.refusal(of: trust, host: host, report: { attempt?.reportPins($0) }) else {
-            return completionHandler(.useCredential, URLCredential(trust: trust))
+        do throws(FailureCause) {
+            let server = try judge.evaluate(trust, host: host, report: { attempt?.reportPins($0) })
+            let credential = URLCredential(trust: trust)
+            guard let decision = policy.decision else { return completionHandler(.useCredential, credential) }
+            // Ends with the decision. The system waits for the answer, within the time limits of the task.
+            Task {
+                guard let refusal = await decision.refusal(of: server) else {
+                    return completionHandler(.useCredential, credential)
+                }
+                let reason = "the trust policy's own decision refused \(host): \(refusal)"
+                attempt?.fail(FailureCause(.untrustedServer, reason))
+                completionHandler(.cancelAuthenticationChallenge, nil)
+            }
+        } catch {
+            attempt?.fail(error)
+            completionHandler(.cancelAuthenticationChallenge, nil)
         }
-        attempt?.fail(refusal)
-        completionHandler(.cancelAuthenticationChallenge, nil)
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {

@@ -177,31 +177,38 @@ struct URLSessionTrust {
         self.authorities = authorities
     }
 
-    /// Returns the reason why the server is not trusted; nil if it is trusted. Can load a missing certificate from the
-    /// network, so do not call it with a lock held. Calls `report` with the text of a violation that is only reported.
-    func refusal(of trust: SecTrust, host: String, report: (String) -> Void) -> FailureCause? {
+    /// Returns the server if the rules but the policy's decision accept it, or the reason why it is not trusted. Can load
+    /// a missing certificate from the network, so do not call it with a lock held. Calls `report` with the text of a
+    /// violation that is only reported.
+    func evaluate(
+        _ trust: SecTrust, host: String, report: (String) -> Void
+    ) throws(FailureCause) -> ServerTrust {
         SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, policy.checksHostName ? host as CFString : nil))
         setAnchors(trust)
         var error: CFError?
+        var failure: String?
         if policy.anchors != .none, !(unsafe SecTrustEvaluateWithError(trust, &error)) {
             let reason = error.map { CFErrorCopyDescription($0) as String } ?? "no reason is known"
-            return FailureCause(
-                .untrustedServer, "the certificate of \(host) is not trusted: \(reason)", underlying: error)
+            guard policy.canAcceptUntrusted else {
+                throw FailureCause(
+                    .untrustedServer, "the certificate of \(host) is not trusted: \(reason)", underlying: error)
+            }
+            failure = reason
         }
         // After the evaluation, this is the verified chain, and not everything that was sent.
-        let chain = (SecTrustCopyCertificateChain(trust) as? [SecCertificate] ?? []).compactMap { certificate in
+        var chain = (SecTrustCopyCertificateChain(trust) as? [SecCertificate] ?? []).compactMap { certificate in
             // `try?`: no pin matches a certificate that only the system can read.
             try? Certificate(der: SecCertificateCopyData(certificate) as Data)
         }
+        let isVerified = policy.anchors != .none && failure == nil
+        // Without verification, the server proves possession of its own key only.
+        if !isVerified { chain = Array(chain.prefix(1)) }
         switch policy.verdict(on: chain, of: host, now: Date()) {
-        case .accepted:
-            return nil
-        case .reported(let text):
-            report(text)
-            return nil
-        case .refused(let reason):
-            return FailureCause(.pinMismatch, reason)
+        case .accepted: break
+        case .reported(let text): report(text)
+        case .refused(let reason): throw FailureCause(.pinMismatch, reason)
         }
+        return ServerTrust(host: host, certificates: chain, failure: failure, isVerified: isVerified)
     }
 
     private func setAnchors(_ trust: SecTrust) {
