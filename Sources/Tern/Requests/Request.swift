@@ -107,7 +107,7 @@ extension Request {
     /// The headers that a client with a base URL added; nil for none.
     var clientHeaders: ClientHeaders? { options?.fields.clientHeaders }
 
-    private mutating func change(_ change: (inout RequestOptions.Fields) -> Void) {
+    mutating func change(_ change: (inout RequestOptions.Fields) -> Void) {
         var fields = options?.fields ?? RequestOptions.Fields()
         change(&fields)
         options = RequestOptions(fields)
@@ -132,12 +132,12 @@ extension Request {
     }
 
     /// Whether the request can hold an object or run code of the caller: interceptors, policies, providers, cookie
-    /// stores and functions. Also true for any validation or trust policy of its own, which are not looked into.
+    /// stores, functions and user info. Also true for any validation or trust policy of its own, which are not looked into.
     var hasCallerObjects: Bool {
         guard let fields = options?.fields else { return false }
         return !fields.interceptors.isEmpty || fields.policy != nil || fields.onInterimResponse != nil
             || fields.validation != nil || fields.trust != nil || fields.suspendedTrust != nil
-            || fields.credentials != nil || fields.cookies != nil
+            || fields.credentials != nil || fields.cookies != nil || fields.userInfo?.isEmpty == false
     }
 
     /// The time limits of this request. ``Timeouts/inherited`` by default: those of the session. A single limit can be
@@ -358,6 +358,12 @@ extension Request: CustomStringConvertible, CustomReflectable {
     public func description(revealing revealed: RevealedValues) -> String {
         let label = label.map { " [\($0.printable())]" } ?? ""
         return "\(method.rawValue.printable(limit: 80)) \(target.description(revealing: revealed))\(label)"
+    }
+
+    /// Returns the URL as it is sent, with the revealed values of query parameters only, and without user information
+    /// unless all values are revealed. For logs.
+    public func urlDescription(revealing revealed: RevealedValues = .none) -> String {
+        target.description(revealing: revealed)
     }
 
     /// The method, URL and headers without secrets. Without this mirror, `dump` would show them and the body.

@@ -25,7 +25,7 @@ public import Foundation
 ///
 /// The metadata has the names of OpenTelemetry's conventions for HTTP, `tern.task`, `tern.session`, `tern.label`, and
 /// `duration_ms`, which is the time of one request until its body was complete. No entry has secrets: a URL has no user
-/// information and no query values, and header fields and bodies are left out.
+/// information and no query values except revealed ones, and header fields and bodies are left out.
 ///
 /// The entries are written where their event happens, so that the metadata provider of the logger sees the context of
 /// the Swift task. Unlike `LoggingInterceptor` of Tern, it sees each request on the wire, also those after a redirect.
@@ -38,8 +38,13 @@ public struct LoggingObserver: SessionObserver {
     ///   - logger: The logger.
     ///   - level: The level of all entries about requests. `.debug` by default.
     ///   - failureLevel: The level of a task that failed and was not cancelled. `.warning` by default.
-    public init(logger: Logger, level: Logger.Level = .debug, failureLevel: Logger.Level = .warning) {
-        tracker = AttemptTracker(LogRecorder(logger: logger, level: level, failureLevel: failureLevel))
+    ///   - revealed: The names of query parameters whose values are written. None by default.
+    public init(
+        logger: Logger, level: Logger.Level = .debug, failureLevel: Logger.Level = .warning,
+        revealing revealed: RevealedValues = .none
+    ) {
+        tracker = AttemptTracker(
+            LogRecorder(logger: logger, level: level, failureLevel: failureLevel, revealed: revealed))
     }
 
     /// The number of tasks that have not ended.
@@ -87,11 +92,12 @@ private struct LogRecorder: AttemptRecorder {
     let logger: Logger
     let level: Logger.Level
     let failureLevel: Logger.Level
+    let revealed: RevealedValues
 
     func taskStarted(_ task: AnySessionTask) -> AnySessionTask { task }
 
     func attemptStarted(_ request: Request, number: Int, of task: AnySessionTask) -> AttemptState {
-        let attempt = AttemptState(task: task, facts: RequestFacts(request), number: number)
+        let attempt = AttemptState(task: task, facts: RequestFacts(request, revealing: revealed), number: number)
         logger.log(level: level, "request sent", metadata: metadata(of: attempt))
         return attempt
     }
@@ -130,7 +136,9 @@ private struct LogRecorder: AttemptRecorder {
         var metadata = metadata(of: attempt)
         if let status = end.response?.status { metadata["http.response.status_code"] = "\(status)" }
         if let type = end.errorType { metadata["error.type"] = "\(type)" }
-        if let error = end.error, error.kind != .status { metadata["error.message"] = "\(error)" }
+        if let error = end.error, error.kind != .status {
+            metadata["error.message"] = "\(error.description(revealing: revealed))"
+        }
         let tenths = Int64(end.duration / .microseconds(100))
         metadata["duration_ms"] = "\(tenths / 10).\(tenths % 10)"
         return metadata
@@ -138,12 +146,12 @@ private struct LogRecorder: AttemptRecorder {
 
     private func metadata(of task: AnySessionTask, _ error: NetworkError) -> Logger.Metadata {
         var metadata = metadata(of: task)
-        if let facts = task.request.map({ RequestFacts($0) }) {
+        if let facts = task.request.map({ RequestFacts($0, revealing: revealed) }) {
             metadata["http.request.method"] = "\(facts.originalMethod ?? facts.method)"
             metadata["url.full"] = "\(facts.url)"
         }
         metadata["error.type"] = "\(error.errorType)"
-        metadata["error.message"] = "\(error)"
+        metadata["error.message"] = "\(error.description(revealing: revealed))"
         return metadata
     }
 }

@@ -15,7 +15,7 @@ package struct RequestFacts: Sendable, Hashable {
     package let method: String
     /// The method as it is sent, of limited length; nil for a well-known one (`http.request.method_original`).
     package let originalMethod: String?
-    /// The URL without user information and query values (`url.full`). Tern redacts it.
+    /// The URL without user information and the query values that are not revealed (`url.full`). Tern redacts it.
     package let url: String
     /// The server that the URL names (`server.address`, `server.port`).
     package let server: Server
@@ -24,13 +24,12 @@ package struct RequestFacts: Sendable, Hashable {
         "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE",
     ]
 
-    package init(_ request: Request) {
+    package init(_ request: Request, revealing revealed: RevealedValues = .none) {
         let method = request.method.rawValue
         let isKnown = Self.methods.contains(method)
         self.method = isKnown ? method : "_OTHER"
         originalMethod = isKnown ? nil : String(method.prefix(40))
-        // The description is the method, a space and the URL without secrets.
-        url = String(decoding: "\(request)".utf8.dropFirst(method.utf8.count + 1), as: UTF8.self)
+        url = request.urlDescription(revealing: revealed)
         server = Server(url: request.urlString)
     }
 }

@@ -17,10 +17,11 @@ struct SpanRecorder: AttemptRecorder {
 
     /// nil for the bootstrapped one.
     let tracer: (any Tracer)?
+    let revealed: RevealedValues
 
     func taskStarted(_ task: AnySessionTask) -> TaskState {
         let tracer = tracer ?? InstrumentationSystem.tracer
-        let facts = task.request.map { RequestFacts($0) }
+        let facts = task.request.map { RequestFacts($0, revealing: revealed) }
         let span = tracer.startSpan("HTTP \(facts?.method ?? "request")", ofKind: .internal)
         if let facts {
             span.updateAttributes { attributes in
@@ -32,7 +33,7 @@ struct SpanRecorder: AttemptRecorder {
     }
 
     func attemptStarted(_ request: Request, number: Int, of task: TaskState) -> AttemptState {
-        let facts = RequestFacts(request)
+        let facts = RequestFacts(request, revealing: revealed)
         let start = DefaultTracerClock.now
         let span = task.tracer.startSpan(facts.method, context: task.span.context, ofKind: .client, at: start)
         span.updateAttributes { attributes in

@@ -24,7 +24,7 @@ public import Foundation
 /// request, for example as `traceparent` (W3C Trace Context), so that the server's spans become its children. These
 /// fields replace those of the same names, and follow no redirect.
 ///
-/// Nothing secret is recorded: a URL has no user information and no query values, header fields and bodies are left
+/// Nothing secret is recorded: a URL has no user information and no query values except revealed ones, header fields and bodies are left
 /// out, and errors have Tern's texts.
 public struct TracingObserver: SessionObserver {
     private let tracker: AttemptTracker<SpanRecorder>
@@ -36,15 +36,17 @@ public struct TracingObserver: SessionObserver {
     /// - Parameters:
     ///   - tracer: The tracer. By default, the one that was bootstrapped, or that `withTracer` binds where a task
     ///     starts. The bootstrapped instruments then inject the context, also those that are no tracers.
+    ///   - revealed: The names of query parameters whose values are recorded in URLs. None by default.
     ///   - propagates: Returns whether the context is injected into a request. Into each by default. The context can
     ///     contain baggage of the application; return false for servers that are not to receive it. Called before each
     ///     request is sent.
     public init(
-        tracer: (any Tracer)? = nil, propagates: @escaping @Sendable (_ request: Request) -> Bool = { _ in true }
+        tracer: (any Tracer)? = nil, revealing revealed: RevealedValues = .none,
+        propagates: @escaping @Sendable (_ request: Request) -> Bool = { _ in true }
     ) {
         self.tracer = tracer
         self.propagates = propagates
-        tracker = AttemptTracker(SpanRecorder(tracer: tracer))
+        tracker = AttemptTracker(SpanRecorder(tracer: tracer, revealed: revealed))
     }
 
     /// The number of tasks whose spans have not ended.
