@@ -95,6 +95,10 @@ public struct Client: Sendable {
         self.init(baseURL: baseURL, session: Session(interceptors: interceptors), headers: headers)
     }
 
+    /// The URL that paths are resolved against, with a slash at its end; nil without one that can be requested. It has no
+    /// user information.
+    public var baseURL: URL? { if case .success(let base) = base { base.root.url } else { nil } }
+
     private mutating func updateMarkedHeaders() {
         guard case .success(let base) = base, !headers.isEmpty, !sendsHeadersToOtherOrigins else {
             markedHeaders = nil

@@ -98,9 +98,20 @@ extension NetworkError {
 
 extension Client {
     /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.send(method, path) { $0.timeouts.total = .seconds(5) }'")
+    public func send<T: Decodable & Sendable>(
+        _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
+        body: Request.Body = .none, as type: T.Type = T.self,
+        timeout: Duration
+    ) async throws(NetworkError) -> T {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
     @available(*, unavailable, message: "use 'client.get(path) { $0.timeouts.total = .seconds(5) }'")
     public func get<T: Decodable & Sendable>(
-        _ path: String, query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self, timeout: Duration
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self,
+        timeout: Duration
     ) async throws(NetworkError) -> T {
         throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
     }
@@ -109,8 +120,103 @@ extension Client {
     @available(*, unavailable, message: "use 'client.post(path, body: body) { $0.timeouts.total = .seconds(5) }'")
     public func post<T: Decodable & Sendable>(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
-        as type: T.Type = T.self, timeout: Duration
+        as type: T.Type = T.self,
+        timeout: Duration
     ) async throws(NetworkError) -> T {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.put(path, body: body) { $0.timeouts.total = .seconds(5) }'")
+    public func put<T: Decodable & Sendable>(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        as type: T.Type = T.self,
+        timeout: Duration
+    ) async throws(NetworkError) -> T {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.patch(path, body: body) { $0.timeouts.total = .seconds(5) }'")
+    public func patch<T: Decodable & Sendable>(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        as type: T.Type = T.self,
+        timeout: Duration
+    ) async throws(NetworkError) -> T {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.delete(path) { $0.timeouts.total = .seconds(5) }'")
+    public func delete<T: Decodable & Sendable>(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        as type: T.Type = T.self,
+        timeout: Duration
+    ) async throws(NetworkError) -> T {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.send(method, path) { $0.timeouts.total = .seconds(5) }'")
+    public func send(
+        _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
+        body: Request.Body = .none,
+        timeout: Duration
+    ) async throws(NetworkError) -> Data {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.get(path) { $0.timeouts.total = .seconds(5) }'")
+    public func get(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:],
+        timeout: Duration
+    ) async throws(NetworkError) -> Data {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.post(path, body: body) { $0.timeouts.total = .seconds(5) }'")
+    public func post(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        timeout: Duration
+    ) async throws(NetworkError) -> Data {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.put(path, body: body) { $0.timeouts.total = .seconds(5) }'")
+    public func put(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        timeout: Duration
+    ) async throws(NetworkError) -> Data {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.patch(path, body: body) { $0.timeouts.total = .seconds(5) }'")
+    public func patch(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        timeout: Duration
+    ) async throws(NetworkError) -> Data {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.delete(path) { $0.timeouts.total = .seconds(5) }'")
+    public func delete(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        timeout: Duration
+    ) async throws(NetworkError) -> Data {
+        throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
+    }
+
+    /// Unavailable. Set the limit in the closure of the call.
+    @available(*, unavailable, message: "use 'client.head(path) { $0.timeouts.total = .seconds(5) }'")
+    public func head(
+        _ path: String, query: Request.Query = [:], headers: Headers = [:],
+        timeout: Duration
+    ) async throws(NetworkError) -> ResponseHead {
         throw NetworkError(.unsupported, reason: "set timeouts.total in the closure of the call")
     }
 }

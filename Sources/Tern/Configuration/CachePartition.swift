@@ -39,7 +39,7 @@ package struct CachePartition: Sendable, Hashable {
             fields += Self.clientCertificates(of: configuration.trust)
             if let path = configuration.unixSocketPath { fields += ["socket", path] }
         }
-        if configuration.trust.all.contains(where: { $0.anchors == .none }) { fields.append("certificates") }
+        if configuration.trust.all.contains(where: \.canAcceptUntrusted) { fields.append("certificates") }
         name = fields.isEmpty ? "" : Self.digest(fields)
     }
 
@@ -102,6 +102,9 @@ extension Session.Configuration {
 extension Session.Configuration {
     /// Whether the session's partition is valid in this process only, so that no other process can find its responses.
     package var hasPartitionOfProcess: Bool { partition == nil && isUserKnownOnlyLater }
+
+    /// Whether the name of the partition takes the place of credentials in the keys of an `HTTPCache`.
+    var hasPartitionForCredentials: Bool { partition != nil && partitionReplacesCredentials }
 
     /// Whether a policy, an interceptor or a provider of credentials decides on the user of a request when it is sent.
     var hasUnknownUser: Bool { isUserKnownOnlyLater }

@@ -136,6 +136,9 @@ extension Session {
         /// The cache around each exchange with a server, an `ExchangeCache`; nil for none. Without its type, because a
         /// cache refers to tasks, which refer to their configuration.
         var untypedCache: (any Sendable)?
+        /// The transport in place of the wire, a `Transport`; nil for the wire. Without its type, because a transport
+        /// refers to attempts, which refer to their configuration. `TernTesting` sets it.
+        package var untypedTransport: (any Sendable)?
         /// The name of the user that the session's responses belong to, in caches that sessions share: the images in
         /// memory and on the disk, and the responses of an `HTTPCache`. Sessions with the same name share cached
         /// images, also in later runs of the program. Sessions with different names never do. The name itself is not
@@ -160,6 +163,15 @@ extension Session {
         /// an `HTTPCache`, of the headers only those with a secret do, such as `Authorization`; other fields count if
         /// the response names them in `Vary`.
         public var partition: String?
+        /// A Boolean value that indicates whether the name of ``partition`` takes the place of the requests' credentials
+        /// in the keys of an `HTTPCache`, so that responses stay in use after a token was renewed. False by default: a
+        /// new `Authorization` finds nothing that an earlier one has stored.
+        ///
+        /// Set it only if all credentials of the session belong to one user, and name another partition for the next
+        /// user. A response whose `Vary` names `Authorization` is still used for the same value only, and a request with
+        /// a credential provider of its own (`Request.credentials`) stays apart. Has no effect without a named
+        /// partition.
+        public var partitionReplacesCredentials = false
         /// The reachability of the network, for `OfflineWaitInterceptor`. `Reachability.shared` by default.
         public var reachability = Reachability.shared
         /// The coding of JSON: of responses, bodies, events, lines and messages.

@@ -131,6 +131,7 @@ private struct Attempts {
         _ body: PreparedBody?, after failure: FailureCause, _ end: AttemptOutcome
     ) throws(NetworkError) -> Attempt {
         pump?.stop()
+        task.reportSentBody()
         if failure.wasNotProcessed { unprocessedCount += 1 }
         // All of them together have the time limits of one.
         let spent = Duration.nanoseconds(Int64(clamping: end.metrics.activeTime))

@@ -150,7 +150,12 @@ struct DownloadExecution: Sendable {
                 record.setResumeData(nil)
                 if case .rest(let end, let total) = response.filePlace {
                     record.meter.countRest(until: end, of: total)
-                    return try await PartialFile(continuing: resumed.path, at: resumed.data.offset, files)
+                    let offset = resumed.data.offset
+                    let file = try await PartialFile(continuing: resumed.path, at: offset, files)
+                    record.registry.observe {
+                        $0.didResumeDownload(at: offset, of: total, of: AnySessionTask(record))
+                    }
+                    return file
                 }
                 // The server sends the whole file again: the bytes in the partial file are replaced.
                 record.meter.countWhole(of: response.filePlace?.end)

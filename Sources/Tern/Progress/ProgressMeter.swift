@@ -25,6 +25,8 @@ package final class ProgressMeter: Sendable {
     private let source = Atomic<UInt64>(0)
     /// Whether the body of the present response counts, because it can be the result.
     private let isBodyCounted = Atomic<Bool>(true)
+    /// Whether `takeSentBody` has returned the bytes of the present attempt.
+    private let isSentBodyTaken = Atomic<Bool>(false)
     private let isWatched = Atomic<Bool>(false)
     /// The time from which `publishSoon` publishes at once.
     private let nextPublication = Atomic<UInt64>(0)
@@ -57,9 +59,16 @@ package final class ProgressMeter: Sendable {
     /// can still end on the transport's thread, no longer count.
     func beginAttempt(_ id: UInt64) {
         source.store(id, ordering: .relaxed)
+        isSentBodyTaken.store(false, ordering: .relaxed)
         guard attempts.add(1, ordering: .relaxed).newValue > 1 else { return }
         isBodyCounted.store(true, ordering: .relaxed)
         if update(sent: 0, of: nil, received: 0, of: nil) { publish() }
+    }
+
+    /// Returns the number of bytes of the request's body that the present attempt has sent, once; nil for none.
+    func takeSentBody() -> Int64? {
+        let count = sent.load(ordering: .relaxed)
+        return count > 0 && !isSentBodyTaken.exchange(true, ordering: .relaxed) ? count : nil
     }
 
     /// Returns whether the numbers of an attempt on the wire count.

@@ -7,6 +7,8 @@ package final class RequestOptions: Sendable {
     struct Fields: Sendable {
         var timeouts: Timeouts?
         var label: String?
+        /// nil in place of an empty one, for a smaller object.
+        var userInfo: Request.UserInfo?
         var maximumBodySize: Int?
         var expectsContinue = false
         var unixSocketPath: String?

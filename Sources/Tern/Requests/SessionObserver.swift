@@ -9,6 +9,7 @@ public import Foundation
 ///
 /// For one task the stages are: `willSend`, `fields`, `didReceive(interim:)`, `didReceive(_:of:)`, then for a redirect
 /// or a challenge its own call and `willSend` again, otherwise `didReceive(bytes:)`, `didValidate` and `didDecode`;
+/// `didSend` comes at the end of each attempt with a body, `didResumeDownload` after `didValidate`;
 /// `willRetry` comes before the `willSend` of a request that an interceptor sends again. `didFail` takes the place of
 /// the stages that a request does not reach.
 ///
@@ -50,6 +51,22 @@ public protocol SessionObserver: Sendable {
 
     /// Called when the head of a response has arrived, with any status, including redirects and challenges.
     func didReceive(_ response: ResponseHead, of task: AnySessionTask)
+
+    /// Called when the body of a request is no longer sent, because the attempt has ended: with the number of its bytes
+    /// that were sent, also after a failure. Not called for a request without a body, or before the first byte.
+    ///
+    /// The sum of the calls is what a session has sent in bodies, repeated attempts included. `TaskHandle.uploadProgress`
+    /// reports the bytes while they are sent.
+    func didSend(bodyBytes: Int64, of task: AnySessionTask)
+
+    /// Called when a download continues a partial file: the server sends the rest, from an offset on. Called again for
+    /// each further part if the server sends the rest in several. Not called when the server sends the whole file in its
+    /// place.
+    ///
+    /// - Parameters:
+    ///   - offset: The number of bytes that were there.
+    ///   - total: The length of the whole file.
+    func didResumeDownload(at offset: Int64, of total: Int64, of task: AnySessionTask)
 
     /// Called when bytes of the final response's body have arrived, after decompression: for each portion that a
     /// stream, a download or a task with a policy reads, and otherwise once for the whole body. Not called for the
@@ -104,6 +121,10 @@ extension SessionObserver {
     public func didReceive(interim response: ResponseHead, of task: AnySessionTask) {}
     /// Does nothing.
     public func didReceive(_ response: ResponseHead, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didSend(bodyBytes: Int64, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didResumeDownload(at offset: Int64, of total: Int64, of task: AnySessionTask) {}
     /// Does nothing.
     public func didReceive(bytes: Data, of task: AnySessionTask) {}
     /// Does nothing.

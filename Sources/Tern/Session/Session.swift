@@ -35,9 +35,11 @@ public actor Session {
     /// Notifies the observers of the invalidation. They do not run on the executor.
     private var invalidationNotice: Task<Void, Never>?
 
-    /// Creates a session with its own connections. They are opened when requests need them.
+    /// Creates a session with its own connections. They are opened when requests need them. If the configuration has a
+    /// stub (`TernTesting`), there are none.
     public init(configuration: Configuration = Configuration()) {
-        self.init(configuration: configuration, transport: DefaultTransport.make(configuration))
+        let stub = configuration.untypedTransport as? any Transport
+        self.init(configuration: configuration, transport: stub ?? DefaultTransport.make(configuration))
     }
 
     /// Creates a session with these interceptors, outermost first, and otherwise the defaults.

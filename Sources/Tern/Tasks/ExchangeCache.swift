@@ -44,8 +44,10 @@ package struct NetworkExchange: Sendable {
         guard handlesCookies, let cache = registry.cache else { return scope }
         return cache.scope(of: prepared, headers: headers, sendsCookies: true)
     }
-    /// A digest of the request's own credentials; nil without any.
-    package var credentials: String? { prepared.credentialDigest(with: sessionFields) }
+    /// A digest of the request's own credentials; nil without any, and where the partition stands for them.
+    package var credentials: String? {
+        registry.configuration.hasPartitionForCredentials ? nil : prepared.credentialDigest(with: sessionFields)
+    }
     /// Whether the transport decompresses bodies itself, so that stored bytes have no coding.
     package var deliversDecodedBodies: Bool { !registry.transport.leavesStreamsCompressed }
     /// Whether the body goes to memory as a whole.

@@ -81,11 +81,22 @@ extension TaskRecord {
     /// Records the end of an attempt and stops its upload. Returns the outcome.
     func endAttempt(with outcome: AttemptOutcome, pump: BodyPump?) -> AttemptOutcome {
         pump?.stop()
+        reportSentBody()
         if let report = outcome.metrics.pinReport {
             registry.observe { $0.didFindUnpinned(report, of: AnySessionTask(self)) }
         }
         attemptEnded(outcome, isFinal: outcome.head?.mayBeFollowed != true)
         return outcome
+    }
+}
+
+extension TaskRecord {
+    /// Tells the observers how many bytes of the request's body the attempt has sent. Called before the next attempt.
+    func reportSentBody() {
+        if registry.observers.isEmpty { return }
+        if let count = meter.takeSentBody() {
+            registry.observe { $0.didSend(bodyBytes: count, of: AnySessionTask(self)) }
+        }
     }
 }
 

@@ -120,10 +120,50 @@ extension StubTransport: Transport {
     }
 }
 
+extension Session.Configuration {
+    /// The stub that answers the requests of each session with this configuration, without a server or a socket; nil,
+    /// the default, for the network.
+    ///
+    /// Code that makes its own sessions from a configuration needs no other way in:
+    ///
+    /// ```swift
+    /// var configuration = Session.Configuration()
+    /// configuration.stub = StubTransport(["GET /users/1": .text(#"{"id":1}"#, contentType: "application/json")])
+    /// let model = UserModel(configuration: configuration)
+    /// ```
+    public var stub: StubTransport? {
+        get { untypedTransport as? StubTransport }
+        set { untypedTransport = newValue }
+    }
+}
+
 extension Session {
     /// Creates a session whose requests a stub answers, without a server or a socket.
     public init(configuration: Configuration = Configuration(), stub: StubTransport) {
-        self.init(configuration: configuration, transport: stub)
+        var configuration = configuration
+        configuration.stub = stub
+        self.init(configuration: configuration)
+    }
+}
+
+extension Client {
+    /// Creates a client whose requests a stub answers, with a session of its own.
+    ///
+    /// ```swift
+    /// let model = UserModel(client: Client(stub: StubTransport { _ in .status(503) }))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - baseURL: The base URL. `https://stub.example` by default. With one that is not an http or https URL, every
+    ///     call fails with `.invalidRequest`.
+    ///   - configuration: The configuration of the session, with its interceptors, policies and observers.
+    public init(
+        baseURL: String = "https://stub.example", stub: StubTransport,
+        configuration: Session.Configuration = Session.Configuration(), headers: Headers = [:]
+    ) {
+        self.init(
+            baseURL: URL(string: baseURL) ?? URL(filePath: baseURL),
+            session: Session(configuration: configuration, stub: stub), headers: headers)
     }
 }
 

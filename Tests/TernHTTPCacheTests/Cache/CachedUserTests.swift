@@ -98,6 +98,46 @@ struct CachedUserTests {
             })
     }
 
+    /// With a named partition in place of credentials, a new token finds what the one before has stored.
+    @Test(
+        arguments: [
+            // partition, the option, whether the second token finds the response of the first
+            ("ada", true, true), ("ada", false, false), (nil, true, false),
+        ] as [(String?, Bool, Bool)])
+    func aNamedPartitionStandsForTheUser(partition: String?, replaces: Bool, isFound: Bool) async throws {
+        try await withCache(
+            session: { $0.cookies = .none },
+            handler: { exchange in
+                let vary = exchange.request.path == "/varying" ? [("Vary", "Authorization")] : []
+                try exchange.respond(
+                    headers: [("Cache-Control", "max-age=60")] + vary,
+                    text: exchange.request["Authorization"] ?? "nobody")
+            },
+            test: { cached in
+                func session(_ partition: String?) throws -> Client {
+                    try cached.client {
+                        $0.cookies = .none
+                        $0.partition = partition
+                        $0.partitionReplacesCredentials = replaces
+                    }
+                }
+                let client = try session(partition)
+                func get(_ path: String, _ token: String, _ client: Client) async throws -> String {
+                    try await client.response(
+                        for: try client.request(.get, path, headers: ["Authorization": token])
+                    ).text
+                }
+                #expect(try await get("a", "Bearer 1", client) == "Bearer 1")
+                #expect(try await get("a", "Bearer 2", client) == (isFound ? "Bearer 1" : "Bearer 2"))
+                // Another user has another partition.
+                let other = try session("eve")
+                #expect(try await get("a", "Bearer 3", other) == "Bearer 3")
+                // A response that says that it depends on the field is used for its value only.
+                #expect(try await get("varying", "Bearer 1", client) == "Bearer 1")
+                #expect(try await get("varying", "Bearer 2", client) == "Bearer 2")
+            })
+    }
+
     @Test func anInterceptorThatAddsAuthorizationSeparatesUsers() async throws {
         struct Signing: Interceptor {
             let token: Locked<String>

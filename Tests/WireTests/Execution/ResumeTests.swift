@@ -163,6 +163,28 @@ struct ResumeTests {
         }
     }
 
+    /// Only a download that continues is reported, once, with the place where it continues.
+    @Test(arguments: [true, false])
+    func observersLearnThatADownloadContinues(isSame: Bool) async throws {
+        final class Watcher: SessionObserver {
+            let log = Log<String>()
+            func didResumeDownload(at offset: Int64, of total: Int64, of task: AnySessionTask) {
+                log.add("\(offset) of \(total), \(task.progressNow.completedBytes >= offset)")
+            }
+        }
+        let watcher = Watcher()
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer(configuration: .test { $0.observers = [watcher] }) {
+                try $0.serveFile(isSame ? Self.pattern : Self.other)
+            } test: { server, client in
+                _ = try await client.download(resuming: moved(token, to: server), to: folder.url("file")).value
+                _ = try await client.download("file", to: folder.url("whole")).value
+            }
+        }
+        #expect(watcher.log.all == (isSame ? ["500000 of 1000000, true"] : []))
+    }
+
     @Test(
         arguments: [
             [("ETag", "W/\"weak\"")], [], [("ETag", "\"a\""), ("Content-Encoding", "gzip")],

@@ -122,6 +122,59 @@ struct ObserverStageTests {
         }
     }
 
+    // MARK: Bodies that are sent
+
+    /// Notes what is sent in bodies, and nothing else.
+    private final class SentBodies: SessionObserver {
+        let log = Mutex<[Int64]>([])
+        let resumed = Mutex<[String]>([])
+
+        func didSend(bodyBytes: Int64, of task: AnySessionTask) { log.withLock { $0.append(bodyBytes) } }
+        func didResumeDownload(at offset: Int64, of total: Int64, of task: AnySessionTask) {
+            resumed.withLock { $0.append("\(offset) of \(total)") }
+        }
+    }
+
+    @Test func eachAttemptShowsTheBytesOfItsBodyOnce() async throws {
+        let bodies = SentBodies()
+        let counter = Counter(Mutex(0))
+        let configuration = Session.Configuration.test {
+            var policy = RetryPolicy()
+            policy.firstDelay = .zero
+            policy.methods.insert(.post)
+            $0.interceptors = [RetryInterceptor(policy)]
+            $0.observers = [bodies]
+        }
+        try await withServer(configuration: configuration) { exchange in
+            _ = try exchange.readBody()
+            switch exchange.request.path {
+            case "/retried": try exchange.respond(status: counter.next() < 2 ? 503 : 200, text: "x")
+            case "/moved": try exchange.respond(status: 307, headers: [("Location", "/x")], text: "")
+            default: try exchange.respond(text: "x")
+            }
+        } test: { _, client in
+            func sent() -> [Int64] {
+                bodies.log.withLock { log in
+                    defer { log = [] }
+                    return log
+                }
+            }
+            try await client.get("x")
+            #expect(sent().isEmpty)
+            try await client.post("x", body: .text("12345"))
+            #expect(sent() == [5])
+            try await client.post("retried", body: .text("123"))
+            #expect(sent() == [3, 3])
+            try await client.post("moved", body: .text("1234"))
+            #expect(sent() == [4, 4])
+            for try await _ in client.stream("x", method: .post, body: .text("12")) {}
+            #expect(sent() == [2])
+            _ = try await client.task(.put, "x", body: .data(Data(count: 300_000))).value
+            #expect(sent() == [300_000])
+            #expect(bodies.resumed.withLock { $0.isEmpty })
+        }
+    }
+
     // MARK: Failures
 
     @Test func aFailureIsShownBeforeTheRequestIsSentAgain() async throws {
