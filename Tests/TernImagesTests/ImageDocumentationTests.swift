@@ -47,6 +47,9 @@ import Foundation
         for await preview in pipeline.task(for: request).previews { show(preview) }
         let response = try await pipeline.response(for: request)
         if let animation = response.animation {
+            print(animation.count, "frames,", animation.loopCount, "loops")
+            let first = try await animation.frame(at: 0)
+            show(first.image)
             let player = AnimationPlayer(animation)
             for await frame in player.frames { show(frame.image) }
         }

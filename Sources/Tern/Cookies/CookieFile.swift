@@ -61,10 +61,14 @@ final class CookieFile: Sendable {
         defer { try? system.close(descriptor) }  // Only read.
         narrow(descriptor)
         var data = Data()
-        while true {
-            let chunk = try system.read(descriptor, at: Int64(data.count), count: 1 << 16)
-            if chunk.isEmpty { return data }
-            data += chunk
+        do {
+            while true {
+                let chunk = try system.read(descriptor, at: Int64(data.count), count: 1 << 16)
+                if chunk.isEmpty { return data }
+                data += chunk
+            }
+        } catch {
+            throw error.at(path)
         }
     }
 
@@ -136,14 +140,14 @@ final class CookieFile: Sendable {
             // The first failure is the one to report.
             try? system.close(descriptor)
             try? system.remove(temporary)
-            throw error
+            throw error.at(path)
         }
         do throws(FileFailure) {
             try system.close(descriptor)
             try system.rename(temporary, to: path)
         } catch {
             try? system.remove(temporary)  // The first failure is the one to tell.
-            throw error
+            throw error.at(path)
         }
     }
 }

@@ -169,7 +169,8 @@ struct DownloadExecution: Sendable {
             return try await PartialFile(creating: temporaryPlace(isPartial: isPartial), files)
         } catch {
             record.cancelAttempt()
-            throw fileError("the file for the download cannot be written: \(error)", cause: error, head: response.head)
+            let reason = "the file for the download\(destinationText) cannot be written: \(error)"
+            throw fileError(reason, cause: error, head: response.head)
         }
     }
 
@@ -211,7 +212,8 @@ struct DownloadExecution: Sendable {
             throw error
         } catch {
             record.cancelAttempt()
-            throw fileError("the download cannot be written: \(error)", cause: error, head: response.head)
+            let reason = "the download\(destinationText) cannot be written: \(error)"
+            throw fileError(reason, cause: error, head: response.head)
         }
     }
 
@@ -325,6 +327,11 @@ struct DownloadExecution: Sendable {
         case .file(let path): return path
         case .ask(let destination): return try destination?(temporary, head).map(FilePath.of)
         }
+    }
+
+    /// The destination, for an error; empty if it is named at the end.
+    private var destinationText: String {
+        if case .file(let path) = destination { " to \(path)" } else { "" }
     }
 
     func fileError(_ reason: String, cause: any Error, head: ResponseHead? = nil) -> NetworkError {

@@ -219,7 +219,7 @@ package final class BodyPipe: Sendable {
                 rest -= Int(moved)
             } else if moved == 0 || errno != EINTR {
                 if moved < 0, errno == EINVAL, rest == count { return false }
-                throw FileFailure("write", "the file", code: moved < 0 ? errno : EIO)
+                throw FileFailure("write", "", code: moved < 0 ? errno : EIO)
             }
         }
         return true

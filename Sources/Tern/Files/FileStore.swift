@@ -49,11 +49,15 @@ package actor FileStore {
     }
 
     func openForReading(_ path: String) throws(FileFailure) -> OpenFile {
-        OpenFile(try system.open(path, .read), system)
+        OpenFile(try system.open(path, .read), at: path, system)
     }
 
     private func read(_ file: OpenFile, at offset: Int64) throws(FileFailure) -> Data {
-        try system.read(file.descriptor, at: offset, count: Self.readSize)
+        do {
+            return try system.read(file.descriptor, at: offset, count: Self.readSize)
+        } catch {
+            throw error.at(file.path)
+        }
     }
 
     // MARK: Downloads
@@ -77,6 +81,8 @@ package actor FileStore {
             if try system.length(ofOpen: descriptor) >= length { return true }
         } catch  where error.code == Self.notThere {
             return false
+        } catch {
+            throw error.at(path)
         }
         try system.remove(path)
         return false
@@ -107,7 +113,7 @@ package actor FileStore {
             try system.truncate(descriptor, to: length)
         } catch {
             try? system.close(descriptor)  // The first failure is the one to report.
-            throw error
+            throw error.at(path)
         }
         return descriptor
     }
@@ -154,7 +160,7 @@ package actor FileStore {
             // The first failure is the one to report.
             if isOpen { try? system.close(descriptor) }
             if let lock { try? system.close(lock) }
-            throw error
+            throw error.at(path)
         }
     }
 
@@ -203,23 +209,36 @@ package actor FileStore {
             if let lock { system.setPermissions(of: lock, true, folder: folder) }
             guard error.code == Self.crossDevice else { throw error }
             // The destination is on another file system: copy beside it first, so that the last step is a rename again.
-            let (copy, target) = try create(TemporaryPlace(folder: folder, destination: FilePath.name(of: destination)))
-            var open: Int32? = target
             do {
-                let length = try copyFile(path, to: target)
-                open = nil
-                let lock = try finish(target, copy, at: length)
-                defer { try? system.close(lock) }  // It was closed already but for its lock.
-                setPermissions(of: lock, for: destination, options)
-                let place = try rename(copy, to: destination, existing: options.existing)
-                try system.remove(path)
-                return place
+                return try copy(path, to: destination, options)
             } catch {
-                // The first failure is the one to report.
-                if let open { try? system.close(open) }
-                try? system.remove(copy)
-                throw error
+                // Nobody knows the temporary file, whose name would mislead.
+                throw FileFailure("copy to", destination, code: error.code, reason: error.reason)
             }
+        }
+    }
+
+    /// Copies a file beside its destination, moves the copy there, and removes the file.
+    private func copy(
+        _ path: String, to destination: String, _ options: Download.Options
+    ) throws(FileFailure) -> String {
+        let (folder, name) = (FilePath.folder(of: destination), FilePath.name(of: destination))
+        let (copy, target) = try create(TemporaryPlace(folder: folder, destination: name))
+        var open: Int32? = target
+        do {
+            let length = try copyFile(path, to: target)
+            open = nil
+            let lock = try finish(target, copy, at: length)
+            defer { try? system.close(lock) }  // It was closed already but for its lock.
+            setPermissions(of: lock, for: destination, options)
+            let place = try rename(copy, to: destination, existing: options.existing)
+            try system.remove(path)
+            return place
+        } catch {
+            // The first failure is the one to report.
+            if let open { try? system.close(open) }
+            try? system.remove(copy)
+            throw error
         }
     }
 

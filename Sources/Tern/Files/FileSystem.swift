@@ -85,6 +85,7 @@ package enum FileMode: Sendable {
 /// A failed call of the file system.
 package struct FileFailure: Error, CustomStringConvertible, Sendable {
     package let call: String
+    /// The path of the file; empty if the call had only the file's descriptor.
     package let path: String
     /// `errno`.
     package let code: Int32
@@ -98,16 +99,25 @@ package struct FileFailure: Error, CustomStringConvertible, Sendable {
         self.reason = reason
     }
 
-    package var description: String { "\(call) \(path): \(reason ?? ErrorText.text(code))" }
+    package var description: String {
+        "\(call) \(path.isEmpty ? "the file" : path): \(reason ?? ErrorText.text(code))"
+    }
+
+    /// Returns the failure with the path of the file if it has none.
+    package func at(_ path: String) -> FileFailure {
+        self.path.isEmpty ? FileFailure(call, path, code: code, reason: reason) : self
+    }
 }
 
 /// A file that is being read. Its descriptor is closed with the last reference.
 final class OpenFile: Sendable {
     let descriptor: Int32
+    let path: String
     private let system: any FileSystem
 
-    init(_ descriptor: Int32, _ system: any FileSystem) {
+    init(_ descriptor: Int32, at path: String, _ system: any FileSystem) {
         self.descriptor = descriptor
+        self.path = path
         self.system = system
     }
 

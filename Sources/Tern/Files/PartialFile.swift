@@ -41,14 +41,15 @@ final class PartialFile: Sendable {
         guard let descriptor = state.withLock({ $0.descriptor }) else { return }
         let (written, failure) = await files.write(chunks, to: descriptor)
         state.withLock { $0.length += written }
-        if let failure { throw failure }
+        if let failure { throw failure.at(path) }
     }
 
     /// Moves the bytes of a body that have arrived to the file, at most `limit`.
     func move(upTo limit: Int64, through pipe: BodyPipe) async -> BodyPipe.Moved {
         guard let descriptor = state.withLock({ $0.descriptor }) else { return BodyPipe.Moved() }
-        let moved = await files.move(upTo: limit, through: pipe, to: descriptor)
+        var moved = await files.move(upTo: limit, through: pipe, to: descriptor)
         state.withLock { $0.length += moved.count }
+        moved.failure = moved.failure?.at(path)
         return moved
     }
 
@@ -79,8 +80,12 @@ final class PartialFile: Sendable {
     func suspend() async throws(FileFailure) {
         let length = writtenLength
         // After a failed write the file can be longer than the number of correct bytes.
-        if let descriptor = state.withLock({ $0.descriptor }) { try await files.truncate(descriptor, to: length) }
-        if let descriptor = takeDescriptor() { try await files.close(descriptor) }
+        do {
+            if let descriptor = state.withLock({ $0.descriptor }) { try await files.truncate(descriptor, to: length) }
+            if let descriptor = takeDescriptor() { try await files.close(descriptor) }
+        } catch {
+            throw error.at(path)
+        }
     }
 
     /// Gives the file a name that sweeps ignore, because it belongs to the caller and can stay where it is.

@@ -68,13 +68,13 @@ package struct PosixFileSystem: FileSystem {
 
     package func holdLock(of descriptor: Int32) throws(FileFailure) -> Int32 {
         let holder = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-        guard holder >= 0 else { throw FileFailure("duplicate the descriptor of", "the file", code: errno) }
+        guard holder >= 0 else { throw FileFailure("duplicate the descriptor of", "", code: errno) }
         return holder
     }
 
     package func length(ofOpen descriptor: Int32) throws(FileFailure) -> Int64 {
         var information = stat()
-        guard unsafe fstat(descriptor, &information) == 0 else { throw FileFailure("stat", "the file", code: errno) }
+        guard unsafe fstat(descriptor, &information) == 0 else { throw FileFailure("stat", "", code: errno) }
         return Int64(information.st_size)
     }
 
@@ -99,12 +99,12 @@ package struct PosixFileSystem: FileSystem {
 
     package func close(_ descriptor: Int32) throws(FileFailure) {
         let code = FileCall.close(descriptor)
-        if code != 0 { throw FileFailure("close", "the file", code: code) }
+        if code != 0 { throw FileFailure("close", "", code: code) }
     }
 
     package func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure) {
         let code = unsafe bytes.withUnsafeBytes { unsafe FileCall.write($0, to: descriptor) }
-        if code != 0 { throw FileFailure("write", "the file", code: code) }
+        if code != 0 { throw FileFailure("write", "", code: code) }
     }
 
     package func write(_ count: Int, from pipe: BodyPipe, to descriptor: Int32) throws(FileFailure) {
@@ -114,7 +114,7 @@ package struct PosixFileSystem: FileSystem {
 
     package func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data {
         // malloc does not clear the buffer, which is filled at once.
-        guard let memory = unsafe malloc(count) else { throw FileFailure("read", "the file", code: ENOMEM) }
+        guard let memory = unsafe malloc(count) else { throw FileFailure("read", "", code: ENOMEM) }
         while true {
             let got = unsafe pread(descriptor, memory, count, off_t(offset))
             if got > 0 { return unsafe Data(bytesNoCopy: memory, count: got, deallocator: .free) }
@@ -122,7 +122,7 @@ package struct PosixFileSystem: FileSystem {
             let code = errno
             unsafe free(memory)
             if got == 0 { return Data() }
-            throw FileFailure("read", "the file", code: code)
+            throw FileFailure("read", "", code: code)
         }
     }
 
@@ -141,7 +141,7 @@ package struct PosixFileSystem: FileSystem {
 
     package func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {
         guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) >= 0 else {
-            throw FileFailure("truncate", "the file", code: errno)
+            throw FileFailure("truncate", "", code: errno)
         }
     }
 

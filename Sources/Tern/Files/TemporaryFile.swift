@@ -181,8 +181,12 @@ package enum OwnerOnlyFile {
             // The first failure is the one to report.
             try? system.close(descriptor)
             try? system.remove(temporary)
-            throw error
+            throw error.at(path)
         }
-        try system.close(descriptor)
+        do throws(FileFailure) {
+            try system.close(descriptor)
+        } catch {
+            throw error.at(path)
+        }
     }
 }

@@ -56,8 +56,12 @@ final class ControlLock {
     /// Replaces the contents of the file in place. A torn file is not valid, and its transfer starts over.
     func write(_ control: some ControlDescription) throws(FileFailure) {
         let (descriptor, bytes) = (try held("store"), try encoded(control))
-        try system.truncate(descriptor, to: 0)
-        try system.write(bytes, to: descriptor)
+        do {
+            try system.truncate(descriptor, to: 0)
+            try system.write(bytes, to: descriptor)
+        } catch {
+            throw error.at(path)
+        }
     }
 
     /// Returns the bytes of a control file.

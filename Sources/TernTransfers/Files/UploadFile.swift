@@ -94,7 +94,8 @@ actor UploadFile {
         guard let descriptor else { throw FileFailure("read", path, code: DiskCall.notThere) }
         var bytes = Data()
         while bytes.count < count {
-            let more = try system.read(descriptor, at: offset + Int64(bytes.count), count: count - bytes.count)
+            let more = try system.read(
+                descriptor, of: path, at: offset + Int64(bytes.count), count: count - bytes.count)
             guard !more.isEmpty else { throw changed }
             if bytes.isEmpty { bytes = more } else { bytes.append(more) }
         }

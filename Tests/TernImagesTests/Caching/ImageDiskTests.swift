@@ -62,6 +62,31 @@ import Foundation
         #expect(kit.stub.calls.count == 1)
     }
 
+    @Test(arguments: [false, true])
+    func eachCacheOfTheDiskIsReadAndWrittenAsTheRequestSays(isProcessed: Bool) async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let kit = PipelineKit(picture: try Pictures.png(), disk: .cache(cache)) {
+            $0.diskContent = isProcessed ? .processed : .original
+        }
+        var request = ImageRequest(try url("https://a.example/1.png"))
+        if isProcessed { request.processors = [.rotate(degrees: 90)] }
+        /// Loads with one kind of access, and returns the source of the image and whether the disk has it.
+        func load(_ access: ImageRequest.Caching.Access) async throws -> (ImageResponse.Source, isStored: Bool) {
+            request.caching = ImageRequest.Caching(
+                memory: [], processed: isProcessed ? access : [], originals: isProcessed ? [] : access)
+            let response = try await kit.pipeline.response(for: request)
+            try await kit.pipeline.flush()
+            return (response.source, try await cache.usage.count > 0)
+        }
+        #expect(try await load(.read) == (.network, false))
+        #expect(try await load(.write) == (.network, true))
+        #expect(try await load(.write) == (.network, true))
+        #expect(try await load([]) == (.network, true))
+        #expect(try await load(.read) == (isProcessed ? .processed : .original, true))
+        #expect(kit.stub.calls.count == 4)
+    }
+
     @Test func unstorableResponseIsNotStored() async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)

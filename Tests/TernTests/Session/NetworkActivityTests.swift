@@ -26,6 +26,15 @@ struct NetworkActivityStateTests {
         #expect(nothing.isEmpty && !state.isEnabled && state.phase == .notActive)
     }
 
+    @Test func delaysCanBeSet() {
+        var state = State(activationDelay: .seconds(2), completionDelay: .seconds(3))
+        _ = state.setEnabled(true)
+        let began = state.started(task(1))
+        _ = state.timerFired(1)
+        let ended = state.stopped(task(1))
+        #expect(began == [.startTimer(.seconds(2), 1)] && ended == [.startTimer(.seconds(3), 2)])
+    }
+
     @Test mutating func longActivityIsShown() {
         enabled()
         let began = state.started(task(1))
@@ -171,6 +180,27 @@ struct NetworkActivityTests {
         #expect(activity.isVisible)
         clock.advance(by: .milliseconds(170))
         #expect(await visibility.next() == false)
+    }
+
+    @Test func activityFollowsSeveralSessions() async throws {
+        let clock = ManualClock()
+        let stub = StubTransport { _ in .chunks([Data(count: 1), Data(count: 1)], interval: .seconds(600)) }
+        let clients = try (0..<2).map { _ in try Client(baseURL: "http://h", session: Session(stub: stub)) }
+        let activity = NetworkActivity(clock: clock)
+        await activity.setEnabled(true)
+        for client in clients { await activity.follow(client.session.tasks) }
+        var visibility = activity.visibility.makeAsyncIterator()
+        #expect(await visibility.next() == false)
+        for client in clients {
+            let task = client.task(.get, "a")
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(1))
+            #expect(await visibility.next() == true)
+            task.cancel()
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .milliseconds(170))
+            #expect(await visibility.next() == false)
+        }
     }
 
     @Test func pausedTaskIsNotActive() async throws {

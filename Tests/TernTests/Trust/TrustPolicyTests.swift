@@ -86,6 +86,7 @@ struct TrustPolicyTests {
         #expect(try verdict(TrustPolicy()) == .accepted)
         #expect(try verdict(TrustPolicy(pins: [Pin(key: other), Pin(key: Self.pin)])) == .accepted)
         #expect(try verdict(TrustPolicy(pins: [.certificate(certificate())])) == .accepted)
+        #expect(try verdict(.pinnedKeys(of: [certificate()])) == .accepted)
     }
 
     @Test func aRefusalNamesHostFoundAndExpected() throws {

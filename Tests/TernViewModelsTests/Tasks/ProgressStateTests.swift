@@ -75,6 +75,12 @@ struct ProgressStateTests {
         let (first, last) = (fraction(progress(0, of: 0)), fraction(progress(0, of: 0, isFinished: true)))
         #expect(first == 0 && last == 1)
     }
+
+    @Test mutating func moreBytesThanTheTotalAreNotMoreThanOne() throws {
+        let (before, last) = (fraction(progress(9, of: 4)), fraction(progress(9, of: 4, isFinished: true)))
+        let first = try #require(before ?? nil)
+        #expect(first > 0.99 && first < 1 && last == 1)
+    }
 }
 
 /// Tests the invariant of all bindings with random orders of bind, rebind, unbind, reuse, released views, and early and

@@ -222,7 +222,7 @@ struct HTTPAuthenticationTests {
     }
 
     private struct Answers: SessionPolicy {
-        let decision: ChallengeDecision
+        let decision: ChallengeDecision?
         @concurrent func answer(
             to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
         ) async throws -> ChallengeDecision? { decision }
@@ -243,6 +243,24 @@ struct HTTPAuthenticationTests {
         #expect(cancelled.kind == .authentication && cancelled.underlying is NoEntry)
         #expect(try await failure { try await client(.reject).get("/") }.status == 401)
         #expect(try await failure { try await client(.performDefault).get("/") }.status == 401)
+    }
+
+    @Test func theSessionsPolicyAnswersAChallengeBeforeThatOfTheRequest() async throws {
+        let server = try LoopbackServer(handler: Self.basicServer)
+        defer { server.stop() }
+        let right = ChallengeDecision.use(.user("ada", password: "s3cret"))
+        let rows: [(session: ChallengeDecision?, own: ChallengeDecision?, status: Int)] = [
+            (nil, right, 200), (right, .reject, 200), (.reject, right, 401), (nil, nil, 401),
+        ]
+        for row in rows {
+            let configuration = Session.Configuration.test { $0.policy = Answers(decision: row.session) }
+            let client = Client(baseURL: server.url, session: Session(configuration: configuration))
+            let request = try client.request(.get, "/") {
+                $0.policy = Answers(decision: row.own)
+                $0.validation = ResponseValidation(statuses: { _ in true })
+            }
+            #expect(try await client.response(for: request).status == row.status, "\(row)")
+        }
     }
 
     /// Returns a server that demands Basic, and the `Authorization` fields that reach it.

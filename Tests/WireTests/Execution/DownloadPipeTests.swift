@@ -123,7 +123,7 @@ struct DownloadPipeTests {
         } test: { test in
             let error = try await failure { try await test.client.download("a", to: test.folder.url("a")).value }
             #expect(error.kind == .fileSystem && (error.underlying as? FileFailure)?.code == ENOSPC)
-            #expect(error.reason.contains(ErrorText.text(ENOSPC)))
+            #expect(error.reason.contains(ErrorText.text(ENOSPC)) && error.reason.contains(test.folder.url("a").path))
             #expect(try test.folder.names == [])
             try await test.server.wait { $0.openConnections == 0 }
             _ = try await test.client.download("b", to: test.folder.url("b")).value

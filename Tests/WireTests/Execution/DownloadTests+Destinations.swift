@@ -64,6 +64,33 @@ extension DownloadTests {
         }
     }
 
+    /// Names a destination, or leaves the decision to others.
+    private struct Naming: SessionPolicy {
+        let file: URL?
+
+        @concurrent func destination(
+            for temporaryURL: URL, response: ResponseHead, of task: AnySessionTask
+        ) async throws -> URL? { file }
+    }
+
+    @Test(arguments: 0..<4) func policiesAreAskedForADestinationBetweenTheSessionAndTheTask(first: Int) async throws {
+        try await inTestFolder { folder in
+            let names = ["session", "sessionPolicy", "requestPolicy", "task"]
+            let places = names.indices.map { $0 < first ? nil : folder.url(names[$0]) }
+            let configuration = Session.Configuration.test { configuration in
+                configuration.destination = { _, _ in places[0] }
+                configuration.policy = Naming(file: places[1])
+            }
+            try await withServer(configuration: configuration, Self.echoPath) { _, client in
+                var request = try client.request(.get, "x")
+                request.policy = Naming(file: places[2])
+                let task = client.session.download(request, startsImmediately: true) { _, _ in places[3] }
+                #expect(try await task.value == places[first])
+                #expect(try folder.names == [names[first]])
+            }
+        }
+    }
+
     @Test func aDestinationThatThrowsFailsTheTaskAndRemovesTheFile() async throws {
         struct Refused: Error {}
         let temporary = Log<String>()

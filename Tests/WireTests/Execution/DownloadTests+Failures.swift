@@ -9,6 +9,13 @@ import FoundationEssentials
 #else
 import Foundation
 #endif
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 extension DownloadTests {
     @Test func aFailedMoveIsAnErrorAndAnEvent() async throws {
@@ -121,6 +128,76 @@ extension DownloadTests {
             #expect(error.reason.contains(ErrorText.text(code)))
             #expect(error.status == 200)
             #expect(try folder.names == [])
+        }
+    }
+
+    /// A failure of the file system, and the way in which the test brings it about.
+    enum FileProblem: String, CaseIterable, CustomTestStringConvertible {
+        case missingFolder, fileAsFolder, folderAsFile, existingFile
+        case unwritableFolder, folderNotCreated, fullDisk, failingClose
+        case fullDiskOfAnotherFileSystem, fullTemporaryFolder
+
+        var testDescription: String { rawValue }
+
+        /// The path of the destination in the test's folder.
+        var name: String {
+            switch self {
+            case .missingFolder, .folderNotCreated: "none/a"
+            case .fileAsFolder: "file/a"
+            case .folderAsFile: "folder"
+            case .existingFile: "file"
+            default: "a"
+            }
+        }
+
+        var options: Download.Options {
+            Download.Options(
+                existing: self == .existingFile ? .fail : .overwrite, createsFolders: self == .folderNotCreated)
+        }
+
+        /// The failing call and its error number.
+        var fault: (call: String, code: Int32)? {
+            switch self {
+            case .unwritableFolder: ("open", EACCES)
+            case .folderNotCreated: ("makeFolders", EACCES)
+            case .fullDisk, .fullTemporaryFolder: ("write", ENOSPC)
+            case .failingClose: ("close", EIO)
+            default: nil
+            }
+        }
+    }
+
+    @Test(arguments: FileProblem.allCases) func anErrorOfAFileNamesItsPath(problem: FileProblem) async throws {
+        try await inTestFolder { folder in
+            try folder.write("old", to: "file")
+            try FileManager.default.createDirectory(
+                atPath: folder.url("folder").path, withIntermediateDirectories: true)
+            let isCopying = Lock(false)
+            let files = FileStore(
+                FaultyFiles { call, path in
+                    guard problem == .fullDiskOfAnotherFileSystem else {
+                        return problem.fault.flatMap { $0.call == call ? $0.code : nil }
+                    }
+                    // The move fails, and then the copy.
+                    if call == "rename" { isCopying.withLock { $0 = true } }
+                    return call == "rename" ? EXDEV : call == "write" && isCopying.withLock { $0 } ? ENOSPC : nil
+                }, executor: QueueExecutor("tern.test"))
+            let stub = StubTransport(["GET /a": .data(Data(Self.pattern.bytes()))])
+            let session = Session(configuration: .test(), transport: stub, files: files)
+            let client = try Client(baseURL: "http://stub.test", session: session)
+            let (place, options) = (folder.url(problem.name), problem.options)
+            let error = try await failure {
+                if problem == .fullTemporaryFolder { return try await client.download("a", destination: nil).value }
+                guard problem == .fullDiskOfAnotherFileSystem else {
+                    return try await client.download("a", to: place, options: options).value
+                }
+                return try await client.download("a", options: options) { _, _ in place }.value
+            }
+            #expect(error.kind == .fileSystem)
+            let path = problem == .fullTemporaryFolder ? "/tern-" : place.path
+            #expect("\(error)".contains(path) && !"\(error)".contains("the file:"), "\(error)")
+            if let code = problem.fault?.code { #expect("\(error)".contains(ErrorText.text(code)), "\(error)") }
+            #expect(try folder.names == ["file", "folder"] && folder.text("file") == "old")
         }
     }
 

@@ -82,6 +82,28 @@ struct RedirectTests {
         }
     }
 
+    @Test(arguments: ["data", "json", "form", "multipart", "file"])
+    func everyBodyButAStreamIsSentAgain(kind: String) async throws {
+        try await inTestFolder { folder in
+            try folder.write("body", to: "file")
+            var form = MultipartForm()
+            form.append("body", named: "text")
+            let body: Request.Body =
+                switch kind {
+                case "data": .data(Data("body".utf8))
+                case "json": .json(["text": "body"])
+                case "form": .form(["text": "body"])
+                case "multipart": .multipart(form)
+                default: .file(folder.url("file"))
+                }
+            try await withServer(Self.handler) { server, client in
+                let answer = try await client.post("/status308", body: body, as: String.self)
+                #expect(answer.hasPrefix("POST ") && answer.contains("body"))
+                #expect(server.requestCount("/status308") == 1 && server.requestCount("/echo") == 1)
+            }
+        }
+    }
+
     @Test func policyCanReplaceAOneShotBody() async throws {
         struct Again: SessionPolicy {
             @concurrent func replacementBody(

@@ -60,6 +60,15 @@ struct ValidationTests {
         #expect(try error.decode(as: Problem.self) == Problem(title: "no such user"))
     }
 
+    @Test func aRefusedStatusComesBeforeAnErrorOfTheDecoder() async throws {
+        let torn = "{\"name\":"
+        let client = try client(.text(torn, status: 500, contentType: "application/json"))
+        let error = try await failure { try await client.get("x", as: User.self) }
+        #expect(error.kind == .status && error.status == 500 && error.body == Data(torn.utf8))
+        let accepting = try self.client(.text(torn, contentType: "application/json"))
+        #expect(try await failure { try await accepting.get("x", as: User.self) }.kind == .decoding)
+    }
+
     @Test func streamIsValidatedBeforeItIsRead() async throws {
         let client = try client(html)
         var request = try client.request(.get, "x")
@@ -79,6 +88,9 @@ struct ValidationTests {
         let value = try await client.session.response(
             for: request, decode: BodyDecoder<JSONValue>.json(removingPrefix: ")]}',", removesNulls: true))
         #expect(value.value == ["name": "Ada"])
+        let plain = try self.client(.text("{\"name\":\"Ada\",\"age\":null}", contentType: "application/json"))
+        let short = BodyDecoder<JSONValue>.jsonWithoutNulls
+        #expect(try await plain.session.response(for: plain.request(.get, "x"), decode: short).value == ["name": "Ada"])
         #expect(try await failure { try await client.get("x", as: User.self) }.kind == .decoding)
     }
 

@@ -174,6 +174,8 @@ struct PauseTests {
             let body = try await task.value
             #expect(body.count == Self.size)
             #expect(LoopbackServer.Pattern(count: Self.size).matches(body))
+            // The connection was kept: nothing was requested again.
+            #expect(server.requestCount("/half") == 1)
         }
     }
 

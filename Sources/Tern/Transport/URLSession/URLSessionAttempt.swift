@@ -104,7 +104,8 @@ final class URLSessionAttempt: Sendable {
             file.withLock { $0 = handle }
             state.withLock { $0.fileIsReady() }
         } catch {
-            fail(FailureCause(.fileSystem, "the downloaded file cannot be read: \(error)", underlying: error))
+            let reason = "the downloaded file \(path) cannot be read: \(error)"
+            fail(FailureCause(.fileSystem, reason, underlying: error))
         }
     }
 

@@ -42,7 +42,7 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
             try FileManager.default.moveItem(at: location, to: URL(filePath: path))
             handle(.file(path), downloadTask)
         } catch {
-            let reason = "the system's file cannot be taken over: \(error)"
+            let reason = "the system's file cannot be moved to \(path): \(error)"
             handle(.failed(FailureCause(.fileSystem, reason, underlying: error)), downloadTask)
         }
     }
