@@ -54,6 +54,8 @@ typedef struct {
     uint8_t *bytes;
     size_t count, capacity;
     char *error;
+    // A row with fewer than four channels.
+    uint8_t *row;
 } sink;
 
 static void writeFailed(png_structp writer, png_const_charp text) {
@@ -79,27 +81,61 @@ static void warned(png_structp writer, png_const_charp text) { (void)writer; (vo
 
 static void flush(png_structp writer) { (void)writer; }
 
+int tern_png_channels(const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height) {
+    unsigned alpha = 255, color = 0;
+    for (uint32_t y = 0; y < height; y++) {
+        const uint8_t *pixel = pixels + stride * y;
+        for (uint32_t x = 0; x < width; x++, pixel += 4) {
+            alpha &= pixel[3];
+            color |= (unsigned)(pixel[0] ^ pixel[1]) | (unsigned)(pixel[1] ^ pixel[2]);
+        }
+        if (alpha != 255 && color) return 4;
+    }
+    return (color ? 3 : 1) + (alpha != 255);
+}
+
+/// Writes the channels of a row of RGBA: grey, grey and alpha, or the colours.
+static void pack(const uint8_t *source, uint8_t *target, uint32_t width, int channels) {
+    for (uint32_t x = 0; x < width; x++, source += 4, target += channels) {
+        target[0] = source[0];
+        if (channels == 2) target[1] = source[3];
+        if (channels == 3) { target[1] = source[1]; target[2] = source[2]; }
+    }
+}
+
 uint8_t *tern_png_encode(
-    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int level, size_t *count, char *error) {
+    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int channels, int level, size_t *count,
+    char *error) {
+    static const int types[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
+                                PNG_COLOR_TYPE_RGB_ALPHA};
     sink *into = calloc(1, sizeof *into);
     if (!into) return NULL;
     into->error = error;
+    if (channels < 4 && !(into->row = malloc((size_t)width * (size_t)channels))) {
+        free(into);
+        return NULL;
+    }
     png_structp writer = png_create_write_struct(PNG_LIBPNG_VER_STRING, into, writeFailed, warned);
     png_infop info = writer ? png_create_info_struct(writer) : NULL;
     if (!info || setjmp(png_jmpbuf(writer))) {
         png_destroy_write_struct(&writer, &info);
+        free(into->row);
         free(into->bytes);
         free(into);
         return NULL;
     }
     png_set_write_fn(writer, into, writeBytes, flush);
     png_set_compression_level(writer, level);
-    png_set_IHDR(writer, info, width, height, 8, PNG_COLOR_TYPE_RGB_ALPHA, PNG_INTERLACE_NONE,
+    png_set_IHDR(writer, info, width, height, 8, types[channels - 1], PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(writer, info);
-    for (uint32_t row = 0; row < height; row++) png_write_row(writer, pixels + stride * row);
+    for (uint32_t row = 0; row < height; row++) {
+        if (into->row) pack(pixels + stride * row, into->row, width, channels);
+        png_write_row(writer, into->row ? into->row : pixels + stride * row);
+    }
     png_write_end(writer, info);
     png_destroy_write_struct(&writer, &info);
+    free(into->row);
     uint8_t *bytes = into->bytes;
     *count = into->count;
     free(into);

@@ -32,7 +32,7 @@ import Foundation
         #expect(shown != nil)
         var bar = 0.0
         for await progress in task.progress { bar = progress.fractionCompleted ?? 0 }
-        #expect(bar == 0)
+        #expect(bar == 1)
         task.priority = .veryHigh
         task.isVisible = true
         task.cancel()

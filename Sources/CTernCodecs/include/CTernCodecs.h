@@ -327,8 +327,13 @@ void tern_resize_close(tern_resize *resize);
 uint8_t *tern_jpeg_encode(
     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int quality, bool progressive,
     size_t *count, char *error);
+/// Returns the least number of channels that hold the pixels without loss: 1 for grey, 2 for grey with alpha, 3 for
+/// colours, and 4 for colours with alpha.
+int tern_png_channels(const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height);
+/// The channels are those of `tern_png_channels`, or more.
 uint8_t *tern_png_encode(
-    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int level, size_t *count, char *error);
+    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int channels, int level, size_t *count,
+    char *error);
 uint8_t *tern_webp_encode(
     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, float quality, bool lossless,
     size_t *count, char *error);

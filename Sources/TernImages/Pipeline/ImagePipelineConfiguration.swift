@@ -82,8 +82,8 @@ extension ImagePipeline {
         /// Returns the current date, for the freshness of responses.
         public var now: @Sendable () -> Date = { Date() }
 
-        /// The system that grants time in the background; nil for one that suspends no process.
-        var backgroundTime = BackgroundActivity.system
+        /// The time in the background that the system grants; nil for a system that suspends no process.
+        var backgroundTime = BackgroundTime.shared
 
         /// Creates a configuration with the defaults.
         public init() {}

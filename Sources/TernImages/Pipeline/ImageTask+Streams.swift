@@ -8,8 +8,9 @@ import Foundation
 #endif
 
 extension ImageTask {
-    /// The progress of the fetch: the current element first, and the last element in any case. An image from a cache
-    /// has only the last element. Each access returns a separate stream.
+    /// The progress of the fetch: the current element first, and the last element in any case. The fraction of the last
+    /// element is 1 if the load has an image. An image from a cache has only the last element, of zero bytes. Each
+    /// access returns a separate stream.
     public var progress: AsyncStream<Session.Progress> {
         changes { old, new in
             if new.end != nil { return [new.progress] }
@@ -108,11 +109,19 @@ extension ImageTask {
         mutating func end(_ result: Result<ImageResponse?, ImageError>) {
             if case .success(let response?) = result { add(response) }
             end = result.map { _ in }
-            // The arrival of the last bytes is not reported separately.
-            let (done, total) = (progress.completedBytes, progress.totalBytes)
-            let isWhole = if case .success = result { true } else { false }
-            progress = Session.Progress(
-                completedBytes: isWhole ? total ?? done : done, totalBytes: total, isFinished: true)
+            switch result {
+            case .success: progress = wholeProgress
+            case .failure:
+                progress = Session.Progress(
+                    completedBytes: progress.completedBytes, totalBytes: progress.totalBytes, isFinished: true)
+            }
+        }
+
+        /// The last progress of a load that has its image. The arrival of the last bytes is not reported separately, and
+        /// an image without a fetch has no bytes: the fraction is 1 in each case.
+        var wholeProgress: Session.Progress {
+            let count = progress.totalBytes ?? progress.completedBytes
+            return Session.Progress(completedBytes: count, totalBytes: count, isFinished: true)
         }
     }
 }

@@ -1,4 +1,3 @@
-import Dispatch
 public import Tern
 import TernConcurrency
 
@@ -22,7 +21,8 @@ public final class ImageTask: Sendable, Identifiable {
     /// The pipeline that loads. It lives at least as long as its tasks.
     private let pipeline: ImagePipeline
     private let state: Lock<State>
-    private let activity: BackgroundActivity?
+    /// The time in the background that the load holds until its end; nil for none.
+    private let backgroundTime: BackgroundTime?
 
     private struct State {
         var priority: LoadPriority
@@ -44,7 +44,7 @@ public final class ImageTask: Sendable, Identifiable {
         var state = State(priority: LoadPriority(request.priority, isVisible: request.isVisible))
         state.newest.end(result.map { $0 })
         self.state = Lock(state)
-        activity = nil
+        backgroundTime = nil
     }
 
     init(_ request: ImageRequest, loadKey: ImageLoadKey, pipeline: ImagePipeline) {
@@ -53,9 +53,8 @@ public final class ImageTask: Sendable, Identifiable {
         self.loadKey = loadKey
         self.pipeline = pipeline
         state = Lock(State(priority: LoadPriority(request.priority, isVisible: request.isVisible)))
-        activity =
-            request.options.continuesInBackground
-            ? pipeline.configuration.backgroundTime.map(BackgroundActivity.init) : nil
+        backgroundTime = request.options.continuesInBackground ? pipeline.configuration.backgroundTime : nil
+        backgroundTime?.beginLoad()
     }
 
     // MARK: Result
@@ -103,6 +102,9 @@ public final class ImageTask: Sendable, Identifiable {
 
     /// A Boolean value that indicates whether the task has ended, revalidation included.
     public var isFinished: Bool { state.withLock { $0.newest.end != nil } }
+
+    /// The progress to show with an image: the bytes of the fetch so far as the whole, and 0 of 0 bytes without a fetch.
+    package var wholeProgress: Session.Progress { state.withLock { $0.newest.wholeProgress } }
 
     // MARK: Control
 
@@ -216,7 +218,7 @@ public final class ImageTask: Sendable, Identifiable {
             newest.end(result(newest))
             return true
         }
-        if isFirst { activity?.end() }
+        if isFirst { backgroundTime?.endLoad() }
         return isFirst
     }
 
@@ -272,34 +274,4 @@ extension ImageTask: CustomReflectable {
     /// The number and the request, without secrets. Without this mirror, `dump` would show the key and, with it, the
     /// whole URL.
     public var customMirror: Mirror { Mirror(self, children: ["id": id, "request": request]) }
-}
-
-/// Time that the system grants a load while the app is in the background, until the load ends or the system takes it
-/// back.
-final class BackgroundActivity: Sendable {
-    /// Asks the system for time, with a reason for its logs. The system calls the closure on a thread of its own: with
-    /// false when it grants the time, which lasts until the closure returns, and with true when it grants none, or
-    /// takes it back.
-    typealias System = @Sendable (_ reason: String, _ body: @escaping @Sendable (_ isExpired: Bool) -> Void) -> Void
-
-    /// The system of this process; nil where no process is suspended in the background.
-    static var system: System? {
-        #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
-        { reason, body in ProcessInfo.processInfo.performExpiringActivity(withReason: reason, using: body) }
-        #else
-        nil
-        #endif
-    }
-
-    private let ended = DispatchSemaphore(value: 0)
-
-    /// Asks for time.
-    init(_ system: System) {
-        system("loading an image") { [ended] isExpired in
-            if isExpired { ended.signal() } else { ended.wait() }
-        }
-    }
-
-    /// Gives the time back.
-    func end() { ended.signal() }
 }

@@ -1,12 +1,14 @@
+import CTernCodecs
+
 /// The format of an encoded image, with its settings.
 public enum ImageEncoding: Sendable, Hashable {
     /// JPEG with a quality from 1 to 100, without alpha: transparent pixels are laid over black.
     case jpeg(quality: Int = 85, progressive: Bool = false)
-    /// PNG with a compression level from 1 (fast) to 9 (small), with all channels. On Apple's systems ImageIO chooses
-    /// the level.
+    /// PNG with a compression level from 1 (fast) to 9 (small), without loss. An opaque image has no alpha channel, and
+    /// a grey one no colors. On Apple's systems ImageIO chooses the level, and a grey image has colors.
     case png(level: Int = 6)
-    /// Lossy WebP with a quality from 0 to 100. Not available on Apple's systems: ImageIO reads WebP and does not write
-    /// it.
+    /// Lossy WebP with a quality from 0 to 100, with alpha unless the image is opaque. Not available on Apple's systems:
+    /// ImageIO reads WebP and does not write it.
     case webp(quality: Double = 80)
     /// Lossless WebP. The colour of fully transparent pixels is lost. Not available on Apple's systems.
     case losslessWebP
@@ -21,9 +23,19 @@ public enum ImageEncoding: Sendable, Hashable {
     }
 }
 
-#if os(Linux)
-import CTernCodecs
+extension RasterImage {
+    /// Returns the pixels without premultiplication.
+    func straightPixels() throws(ImageError) -> PixelBuffer {
+        if isOpaque { return pixels }
+        return try unsafe PixelBuffer(count: byteCount) { base in
+            unsafe pixels.bytes.withUnsafeBufferPointer { source in
+                unsafe tern_unpremultiply(source.baseAddress, base, size.pixelCount)
+            }
+        }
+    }
+}
 
+#if os(Linux)
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
@@ -36,16 +48,14 @@ extension RasterImage {
     /// Throws `.encodingFailed` if the format does not support the size (JPEG up to 65,500 pixels a side, WebP up to
     /// 16,383).
     public func encoded(as encoding: ImageEncoding) throws(ImageError) -> Data {
+        try encoded(as: encoding, pngChannels: nil)
+    }
+
+    /// - Parameter pngChannels: The number of channels of a PNG; nil for the least that hold the pixels.
+    func encoded(as encoding: ImageEncoding, pngChannels: Int32?) throws(ImageError) -> Data {
         let (width, height, row) = (UInt32(size.width), UInt32(size.height), bytesPerRow)
         // Premultiplied pixels without alpha are the image over black, as JPEG needs it.
-        let straight =
-            if isOpaque || encoding.format == .jpeg { pixels } else {
-                try unsafe PixelBuffer(count: byteCount) { base in
-                    unsafe pixels.bytes.withUnsafeBufferPointer { source in
-                        unsafe tern_unpremultiply(source.baseAddress, base, size.pixelCount)
-                    }
-                }
-            }
+        let straight = encoding.format == .jpeg ? pixels : try straightPixels()
         var count = 0
         var message = [CChar](repeating: 0, count: 200)
         let bytes = unsafe straight.bytes.withUnsafeBufferPointer { source in
@@ -57,7 +67,8 @@ extension RasterImage {
                     &message)
             case .png(let level):
                 unsafe tern_png_encode(
-                    base, row, width, height, Int32(clamping: min(9, max(1, level))), &count, &message)
+                    base, row, width, height, pngChannels ?? tern_png_channels(base, row, width, height),
+                    Int32(clamping: min(9, max(1, level))), &count, &message)
             case .webp(let quality):
                 unsafe tern_webp_encode(
                     base, row, width, height, Float(min(100, max(0, quality))), false, &count, &message)
@@ -77,7 +88,6 @@ extension RasterImage {
 #endif
 
 #if canImport(ImageIO)
-import CTernCodecs
 import CoreGraphics
 public import Foundation
 import ImageIO
@@ -104,7 +114,7 @@ extension RasterImage {
             ])
         case .png:
             type = .png
-            image = isOpaque ? pixels.image(size, .noneSkipLast) : try straight().image(size, .last)
+            image = isOpaque ? pixels.image(size, .noneSkipLast) : try straightPixels().image(size, .last)
         case .webp, .losslessWebP:
             throw ImageError(
                 .unsupported, format: .webp, "ImageIO does not write WebP: encode as PNG or JPEG on Apple's systems")
@@ -123,15 +133,6 @@ extension RasterImage {
                 .encodingFailed, format: encoding.format, "\(size) pixels: ImageIO could not finish the file")
         }
         return Data(referencing: data)
-    }
-
-    /// The pixels without premultiplication, as PNG stores them.
-    private func straight() throws(ImageError) -> PixelBuffer {
-        try unsafe PixelBuffer(count: byteCount) { base in
-            unsafe pixels.bytes.withUnsafeBufferPointer { source in
-                unsafe tern_unpremultiply(source.baseAddress, base, size.pixelCount)
-            }
-        }
     }
 }
 

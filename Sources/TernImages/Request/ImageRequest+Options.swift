@@ -22,8 +22,9 @@ extension ImageRequest {
         /// A Boolean value that indicates whether the load continues while the app is in the background. False by
         /// default.
         ///
-        /// On Apple's platforms that have them, a background task of the system keeps the app running. There is no
-        /// effect on Linux, where nothing stops a process in the background.
+        /// On Apple's platforms that suspend apps, an expiring activity of the system keeps the app running, until the
+        /// last such load has ended or the system takes the time back. There is no effect on Linux, where nothing
+        /// stops a process in the background.
         public var continuesInBackground = false
         /// A Boolean value that indicates whether the request sends and stores the session's cookies. False by default.
         ///

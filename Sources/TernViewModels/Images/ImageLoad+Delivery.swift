@@ -41,7 +41,8 @@ extension ImageLoad {
         }
         switch event {
         case .progress(let progress):
-            if isCurrent { imageView?.showImageProgress(progress, in: slot) }
+            // The last element belongs to an image, and precedes it.
+            if isCurrent, !progress.isFinished { imageView?.showImageProgress(progress, in: slot) }
         case .preview(let image): preview(image)
         case .response(let response):
             let isDelivered = deliveredSource == response.source
@@ -71,6 +72,7 @@ extension ImageLoad {
     }
 
     private func receive(_ response: ImageResponse) {
+        showLastProgress()
         lastResponse = response
         perform(state.receiveImage())
         guard isCurrent, let view, let registration else { return }
@@ -87,6 +89,14 @@ extension ImageLoad {
         imageView.present(.image(response.image), in: slot, transition: newTransition, animation: response.animation)
         guard isCurrent, let animation = response.animation, let display else { return }
         imageView.play(animation, in: slot, display: display)
+    }
+
+    /// Shows the whole progress before the image of a load that has waited. The events may have dropped all progress,
+    /// because a slow reader of them gets the newest state, and the image of a joined load or of a cache has no fetch.
+    /// The state of the load changes after this call: a view that starts another load now ends the activity first.
+    private func showLastProgress() {
+        guard isCurrent, state.isActive, let task else { return }
+        imageView?.showImageProgress(task.wholeProgress, in: slot)
     }
 
     /// Shows a substitute for the image.

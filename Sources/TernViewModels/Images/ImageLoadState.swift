@@ -20,7 +20,8 @@ struct ImageLoadState: Sendable, Hashable {
     }
 
     private var stage = Stage.new
-    private var isActive = false
+    /// Whether the activity has begun and not ended: the load waits for its first image.
+    private(set) var isActive = false
 
     mutating func begin(isValid: Bool, hasSize: Bool) -> Action {
         guard stage == .new else { return .none }

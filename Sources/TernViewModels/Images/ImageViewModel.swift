@@ -23,7 +23,8 @@ public import Foundation
 /// `ImageDisplay.cancelsPrevious` is false. A load takes these steps in order: it cancels the previous load, records
 /// the URL, and starts in the pipeline. An image in memory is shown at once; the end is reported then, or after the
 /// revalidation. Otherwise the load shows the placeholder, reports a progress of zero and begins the activity; later it
-/// ends the activity, shows the image or the failure, and reports its end. After a cancellation, or once another load
+/// reports the whole progress if there is an image, ends the activity, shows the image or the failure, and reports its
+/// end. After a cancellation, or once another load
 /// has cancelled this one, the only further step is the end of an activity that has begun. A released view gets no
 /// call, and no load keeps the view alive.
 @MainActor
@@ -41,7 +42,10 @@ public protocol ImageViewModel: BindableView {
     /// Called when the load no longer waits: once for each begin, and before the image is shown. Does nothing by
     /// default.
     func endImageActivity(in slot: ImageSlot)
-    /// Shows the progress of a load: first zero, then each change. Does nothing by default.
+    /// Shows the progress of a load: first zero, then changes, and before the first image the last element, which
+    /// `isFinished` and whose `fractionCompleted` is 1. It has 0 of 0 bytes if the load fetched none, because the image
+    /// is on the disk or another load has fetched it. A load without an image has no last element, and an image in
+    /// memory no progress. Does nothing by default.
     func showImageProgress(_ progress: Session.Progress, in slot: ImageSlot)
     /// Called when a load has ended with its `result`, and was neither cancelled nor replaced. Does nothing by default.
     func imageLoadEnded(_ load: ImageLoad)

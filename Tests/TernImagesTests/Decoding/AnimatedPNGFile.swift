@@ -55,7 +55,8 @@ struct AnimatedPNGFile {
 
     /// The header and the data of a picture's PNG file.
     private func chunks(_ image: RasterImage) throws -> (header: [UInt8], data: [UInt8]) {
-        let file = [UInt8](try image.encoded(as: .png()))
+        // All frames of a file have the same channels.
+        let file = [UInt8](try image.encoded(as: .png(), pngChannels: 4))
         var at = 8
         var data: [UInt8] = []
         while at + 8 <= file.count {

@@ -288,25 +288,4 @@ struct ImageViewModelTests {
             loadImage(from: url)
         }
     }
-
-    @Test func progressBeginsAtNothingAndEnds() async throws {
-        let view = Meter(photos.pipeline)
-        view.loadImage(from: photos.url("/slow/40"))
-        #expect(view.progress.first == Session.Progress())
-        try await photos.advance()
-        await eventually { view.imagePhase() == .success(.network) }
-        let bytes = view.progress.map(\.completedBytes)
-        #expect(bytes == bytes.sorted())
-    }
-
-    @MainActor
-    private final class Meter: ImageViewModel {
-        let bindings = ViewBindings()
-        private(set) var progress: [Session.Progress] = []
-
-        init(_ pipeline: ImagePipeline) { imagePipeline = pipeline }
-
-        func showImage(_ update: ImageUpdate, in slot: ImageSlot) {}
-        func showImageProgress(_ progress: Session.Progress, in slot: ImageSlot) { self.progress.append(progress) }
-    }
 }
