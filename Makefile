@@ -153,6 +153,7 @@ lint:
 	scripts/checks/articles
 	scripts/checks/site
 	scripts/checks/apple
+	scripts/checks/try-on-mac
 	scripts/checks/language
 	scripts/checks/labels
 	scripts/checks/architecture

@@ -1,23 +1,39 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of a user of Tern. The checks set TERN_URL and TERN_VERSION, and so add Tern as a user does, by URL and tag
-// (scripts/checks/consumers); without them the checkout around this folder is used.
-let tern: Package.Dependency
-if let url = Context.environment["TERN_URL"], let tag = Context.environment["TERN_VERSION"],
+// A package of a user of Tern. The checks set TERN_URLS and TERN_VERSION, and so add Tern and two packages of
+// Integrations as a user does, by URL and version (scripts/checks/consumers); without them the checkout around this
+// folder is used.
+let dependencies: [Package.Dependency]
+var integrations: [Target] = []
+if let urls = Context.environment["TERN_URLS"], let tag = Context.environment["TERN_VERSION"],
     let version = Version(tag)
 {
-    tern = .package(url: url, from: version)
+    dependencies = ["tern", "tern-http-types", "tern-shared-cache"].map {
+        .package(url: "\(urls)/\($0).git", from: version)
+    }
+    integrations = [
+        .executableTarget(
+            name: "Integrations",
+            dependencies: [
+                .product(name: "Tern", package: "Tern"),
+                .product(name: "TernHTTPTypes", package: "tern-http-types"),
+                .product(name: "TernSharedCache", package: "tern-shared-cache"),
+            ],
+            path: "Integrations"
+        )
+    ]
 } else {
-    tern = .package(name: "Tern", path: "../..")
+    dependencies = [.package(name: "Tern", path: "../..")]
 }
 
 let package = Package(
     name: "Consumers",
     platforms: [.macOS(.v15)],
-    dependencies: [tern],
-    targets: [
+    dependencies: dependencies,
+    targets: integrations + [
         // A program that imports only Tern: it loads the libraries that every program with Tern loads.
+        // scripts/static-example links them into it.
         .executableTarget(
             name: "Linkage",
             dependencies: [.product(name: "Tern", package: "Tern")],

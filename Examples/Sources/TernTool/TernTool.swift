@@ -4,9 +4,6 @@ import Tern
 /// The `tern` command: Tern in a terminal, and an example of each of its uses.
 @main
 struct TernTool: AsyncParsableCommand {
-    /// The version of Tern.
-    static let version = "0.1.0"
-
     static let configuration = CommandConfiguration(
         commandName: "tern",
         abstract: "Requests, file transfers and pictures over HTTP, with live progress.",
@@ -17,7 +14,7 @@ struct TernTool: AsyncParsableCommand {
             of a response, 9 a time limit, 10 a wrong digest or size, 11 in use, 64 the arguments, 1 anything else; 128 \
             and the number of a signal.
             """,
-        version: "tern \(version)",
+        version: "tern \(TernPackage.version)",
         subcommands: [
             GetCommand.self, EventsCommand.self, WebSocketCommand.self, DownloadCommand.self, QueueCommand.self,
             UploadCommand.self, ImageCommand.self, CacheCommand.self, DemoCommand.self,

@@ -198,12 +198,6 @@ extension Session {
     }
 }
 
-/// Constants of the package.
-package enum TernPackage {
-    /// The version in `User-Agent`.
-    package static let version = "0.1.0"
-}
-
 extension Session.Configuration: CustomStringConvertible, CustomReflectable {
     /// The headers, limits and network settings, without secrets.
     public var description: String {

@@ -30,12 +30,12 @@ struct DefaultHeadersTests {
 
     @Test(
         arguments: [
-            ("demo", nil, "Linux", "demo (Linux) Tern/0.1.0"),
-            ("Größe", "1.2", "Linux", "Groesse/1.2 (Linux) Tern/0.1.0"),
-            ("日本 app", "1", nil, "%E6%97%A5%E6%9C%AC-app/1 Tern/0.1.0"),
-            ("e\u{301}t\u{E9}", nil, nil, "ete Tern/0.1.0"),
-            ("a(b)/c\r\n", nil, "X (y)", "a%28b%29%2Fc%0D%0A (X y) Tern/0.1.0"),
-            (nil, "1", nil, "Tern/0.1.0"),
+            ("demo", nil, "Linux", "demo (Linux) Tern/\(TernPackage.version)"),
+            ("Größe", "1.2", "Linux", "Groesse/1.2 (Linux) Tern/\(TernPackage.version)"),
+            ("日本 app", "1", nil, "%E6%97%A5%E6%9C%AC-app/1 Tern/\(TernPackage.version)"),
+            ("e\u{301}t\u{E9}", nil, nil, "ete Tern/\(TernPackage.version)"),
+            ("a(b)/c\r\n", nil, "X (y)", "a%28b%29%2Fc%0D%0A (X y) Tern/\(TernPackage.version)"),
+            (nil, "1", nil, "Tern/\(TernPackage.version)"),
         ] as [(String?, String?, String?, String)])
     func theUserAgentIsTokensAndAComment(
         program: String?, version: String?, system: String?, expected: String

@@ -89,4 +89,9 @@ open class NSImage: NSObject {
         public let rawValue: Int
         public init(rawValue: Int) { self.rawValue = rawValue }
     }
+
+    public enum ActivationPolicy: Int, Sendable { case regular, accessory, prohibited }
+
+    open class var shared: NSApplication { NSApplication() }
+    @discardableResult open func setActivationPolicy(_ activationPolicy: NSApplication.ActivationPolicy) -> Bool { true }
 }

@@ -58,6 +58,7 @@ public struct Color: PrimitiveView, Sendable {
 
 public struct Text: PrimitiveView, Sendable {
     public init<S: StringProtocol>(_ content: S) {}
+    public init(verbatim content: String) {}
 }
 
 public struct ProgressView: PrimitiveView {
@@ -67,6 +68,75 @@ public struct ProgressView: PrimitiveView {
 
 public struct ZStack<Content: View>: PrimitiveView {
     public init(alignment: Alignment = .center, @ViewBuilder content: () -> Content) {}
+}
+
+public struct HStack<Content: View>: PrimitiveView {
+    public init(alignment: VerticalAlignment = .center, spacing: CGFloat? = nil, @ViewBuilder content: () -> Content) {}
+}
+
+public struct VStack<Content: View>: PrimitiveView {
+    public init(
+        alignment: HorizontalAlignment = .center, spacing: CGFloat? = nil, @ViewBuilder content: () -> Content
+    ) {}
+}
+
+public struct Button<Label: View>: PrimitiveView {
+    public init<S: StringProtocol>(_ title: S, action: @escaping @MainActor () -> Void) where Label == Text {}
+}
+
+public struct List<SelectionValue: Hashable, Content: View>: PrimitiveView {
+    public init<Data: RandomAccessCollection, RowContent: View>(
+        _ data: Data, @ViewBuilder rowContent: @escaping (Data.Element) -> RowContent
+    )
+    where
+        Content == ForEach<Data, Data.Element.ID, RowContent>, SelectionValue == Never, Data.Element: Identifiable
+    {}
+}
+
+public struct ForEach<Data: RandomAccessCollection, ID: Hashable, Content: View>: PrimitiveView {}
+
+public struct NavigationStack<Data, Root: View>: PrimitiveView {
+    public init(@ViewBuilder root: () -> Root) where Data == NavigationPath {}
+}
+
+public struct NavigationPath {}
+
+public struct NavigationLink<Label: View, Destination: View>: PrimitiveView {
+    public init(@ViewBuilder destination: () -> Destination, @ViewBuilder label: () -> Label) {}
+}
+
+@MainActor @preconcurrency public protocol Scene {
+    associatedtype Body: Scene
+    @SceneBuilder @MainActor @preconcurrency var body: Self.Body { get }
+}
+
+extension Never: Scene {}
+
+@resultBuilder public struct SceneBuilder {
+    public static func buildBlock<Content: Scene>(_ content: Content) -> Content { content }
+}
+
+public struct WindowGroup<Content: View>: Scene {
+    public init(@ViewBuilder content: () -> Content) {}
+    public var body: Never { preconditionFailure("a stub has no body") }
+}
+
+@MainActor @preconcurrency public protocol App {
+    associatedtype Body: Scene
+    @SceneBuilder @MainActor @preconcurrency var body: Self.Body { get }
+    @MainActor @preconcurrency init()
+}
+
+extension App {
+    @MainActor @preconcurrency public static func main() {}
+}
+
+public struct HorizontalAlignment: Sendable {
+    public static var center: HorizontalAlignment { HorizontalAlignment() }
+}
+
+public struct VerticalAlignment: Sendable {
+    public static var center: VerticalAlignment { VerticalAlignment() }
 }
 
 public struct Alignment: Sendable {
@@ -141,6 +211,11 @@ extension View {
     nonisolated public func overlay<V: View>(
         alignment: Alignment = .center, @ViewBuilder content: () -> V
     ) -> some View { EmptyView() }
+    nonisolated public func task(
+        priority: TaskPriority = .userInitiated, @_inheritActorContext _ action: @escaping @Sendable () async -> Void
+    ) -> some View { EmptyView() }
+    nonisolated public func refreshable(action: @escaping @Sendable () async -> Void) -> some View { EmptyView() }
+    nonisolated public func navigationTitle<S: StringProtocol>(_ title: S) -> some View { EmptyView() }
     nonisolated public func clipped(antialiased: Bool = false) -> some View { EmptyView() }
     nonisolated public func frame(
         width: CGFloat? = nil, height: CGFloat? = nil, alignment: Alignment = .center

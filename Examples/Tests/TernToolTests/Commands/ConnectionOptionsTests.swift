@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import Tern
 import TernTesting
 import Testing
 
@@ -15,9 +16,9 @@ struct ConnectionOptionsTests {
             try exchange.respond()
         } test: { server, tool in
             let version = try await tool.tern("--version")
-            #expect(version.code == 0 && version.text == "tern \(TernTool.version)\n")
+            #expect(version.code == 0 && version.text == "tern \(TernPackage.version)\n")
             _ = try await tool.tern("get", server.text("/"))
-            #expect(seen.all[0].contains("Tern/\(TernTool.version)"))
+            #expect(seen.all[0].contains("Tern/\(TernPackage.version)"))
         }
     }
 
