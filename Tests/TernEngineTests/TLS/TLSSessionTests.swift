@@ -135,7 +135,8 @@ import Testing
             error?.kind == .tls
                 && error?.reason
                     == "TLS with localhost:443 failed: the server answered without TLS, as on a port for plain HTTP "
-                    + "(wrong version number)")
+                    + "(wrong version number)"
+        )
         #expect(connection.client.handshake().error == error)
         // A broken record after the handshake.
         let other = try connect()
