@@ -18,13 +18,14 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart=
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak sockets chaos campaign \
-	json-values \
+.PHONY: help demo install-tool test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak sockets chaos \
+	campaign json-values \
 	test-loops test-urlsession test-integrations lint format api bench bench-quick docs docs-preview \
 	test-docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
+	@echo 'make install-tool [PREFIX=…]  the tool and its completions for bash, zsh and fish, into /usr/local'
 	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
 	@echo 'make crash-test            kills processes that write to a disk cache or an HTTP cache, transfer or run a queue, at 4,100 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
@@ -50,6 +51,16 @@ help:
 demo:
 	@scripts/set-up build
 	swift run --package-path Examples --scratch-path .build/examples -c release tern demo $(if $(URL),'$(URL)')
+
+# make install-tool PREFIX=~/.local: the program needs no Swift on the machine. DESTDIR is put before the prefix.
+PREFIX ?= /usr/local
+STATIC := $(if $(filter Linux,$(shell uname -s)),--static-swift-stdlib)
+TOOL := swift build $(SWIFT_BUILD_FLAGS) --package-path Examples --scratch-path .build/tool -c release $(STATIC)
+
+install-tool:
+	@scripts/set-up build
+	$(TOOL) --product tern
+	@DESTDIR='$(DESTDIR)' scripts/install-tool "$$($(TOOL) --show-bin-path)/tern" '$(PREFIX)'
 
 test:
 	@scripts/set-up test

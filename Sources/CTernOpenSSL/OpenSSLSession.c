@@ -211,6 +211,8 @@ static tern_ssl_result fail(tern_ssl_session *session, unsigned long error) {
         session->failure.text = X509_verify_cert_error_string(session->failure.verify_error);
     } else {
         session->failure.text = ERR_reason_error_string(error);
+        session->failure.is_not_tls =
+            ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER && ERR_GET_LIB(error) == ERR_LIB_SSL;
     }
     return TERN_SSL_FAILED;
 }

@@ -152,6 +152,8 @@ typedef struct {
     int is_ended;
     /// 1 if the server sent many records without data.
     int is_flood;
+    /// 1 if the first bytes of the server are not TLS.
+    int is_not_tls;
     /// OpenSSL's constant text for `verify_error`, or for the failure; null if there is none.
     const char *text;
 } tern_ssl_failure;

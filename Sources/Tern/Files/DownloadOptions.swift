@@ -4,7 +4,7 @@ public enum Download {
     public enum Existing: Sendable, Hashable {
         /// Replace it, in one step.
         case overwrite
-        /// Give the new file a number: `name 2.ext`.
+        /// Give the new file a number: `name-1.ext`, or the next one that is free.
         case keepBoth
         /// Fail with an error of kind `.fileSystem`; what is there stays.
         case fail
@@ -38,13 +38,13 @@ public enum Download {
     /// name.
     private static let longestExtension = 100
 
-    /// Returns `folder/name 2.ext` for `folder/name.ext`. A name that would become too long loses characters before the
+    /// Returns `folder/name-1.ext` for `folder/name.ext` and the number 1. No blank: a shell would split the name. A name that would become too long loses characters before the
     /// number.
     package static func numbered(_ path: String, _ number: Int) -> String {
         let name = FilePath.name(of: path)
         // A mark that follows the slash makes one character of both.
         let folder = String(decoding: path.utf8.dropLast(name.utf8.count), as: UTF8.self)
-        var (stem, rest) = (name[...], " \(number)")
+        var (stem, rest) = (name[...], "-\(number)")
         if let dot = name.lastIndex(of: "."), dot != name.startIndex, name[dot...].utf8.count <= longestExtension {
             (stem, rest) = (name[..<dot], rest + name[dot...])
         }

@@ -260,8 +260,8 @@ package actor FileStore {
             try system.renameIfAbsent(path, to: destination)
             return destination
         case .keepBoth:
-            for number in 1... {
-                let candidate = number == 1 ? destination : Download.numbered(destination, number)
+            for number in 0... {
+                let candidate = number == 0 ? destination : Download.numbered(destination, number)
                 do {
                     try system.renameIfAbsent(path, to: candidate)
                     return candidate

@@ -45,7 +45,9 @@ enum TLSFailure {
         if unsafe failure.is_ended == 1 { return "the connection ended within the handshake" }
         if unsafe failure.is_flood == 1 { return "too many records without data" }
         if unsafe failure.system_error != 0 { return unsafe text(of: failure.system_error) }
-        return unsafe constant(failure.text) ?? "OpenSSL gives no reason"
+        let text = unsafe constant(failure.text) ?? "OpenSSL gives no reason"
+        guard unsafe failure.is_not_tls == 1 else { return text }
+        return "the server answered without TLS, as on a port for plain HTTP (\(text))"
     }
 
     private static func constant(_ text: UnsafePointer<CChar>?) -> String? {

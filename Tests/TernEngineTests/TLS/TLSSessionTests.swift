@@ -131,7 +131,12 @@ import Testing
         let text = "HTTP/1.1 400 Bad Request\r\n\r\n"
         #expect(unsafe send(connection.serverSocket, text, text.utf8.count, 0) == text.utf8.count)
         let error = connection.client.handshake().error
-        #expect(error?.kind == .tls && error?.reason == "TLS with localhost:443 failed: wrong version number")
+        #expect(
+            error?.kind == .tls
+                && error?.reason
+                    == "TLS with localhost:443 failed: the server answered without TLS, as on a port for plain HTTP "
+                    + "(wrong version number)"
+        )
         #expect(connection.client.handshake().error == error)
         // A broken record after the handshake.
         let other = try connect()

@@ -100,7 +100,7 @@ struct BecomeDownloadTests {
     @Test func theOptionsAreThoseOfADownload() async throws {
         try await withPolicy(options: Download.Options(existing: .keepBoth)) { _, client, folder in
             for _ in 0..<2 { try await client.get("1000") }
-            #expect(try folder.names == ["file", "file 2"])
+            #expect(try folder.names == ["file", "file-1"])
         }
     }
 

@@ -54,7 +54,7 @@ struct CacheCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "show", abstract: "Show the stored heads of a URL.")
 
-        @Argument(help: "The URL, http or https.")
+        @Argument(help: "The URL; without a scheme as in 'tern get'.", transform: URLText.complete)
         var url: String
 
         func run() async throws {
@@ -65,7 +65,7 @@ struct CacheCommand: AsyncParsableCommand {
                     lines += entry.headers.map { Terminal.plain("\($0.name): \($0.value)") }
                     try Output.write(Data((lines.joined(separator: "\n") + "\n\n").utf8))
                 }
-                if entries.isEmpty { throw HTTPCache.Failure(reason: "no response of \(url) is stored") }
+                if entries.isEmpty { throw HTTPCache.Failure(reason: "no response of \(URLText.shown(url)) is stored") }
             }
         }
     }
@@ -75,7 +75,7 @@ struct CacheCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "explain", abstract: "Tell what the cache would do with a GET request now.")
 
-        @Argument(help: "The URL, http or https.")
+        @Argument(help: "The URL; without a scheme as in 'tern get'.", transform: URLText.complete)
         var url: String
 
         @OptionGroup var header: HeaderOptions
@@ -98,7 +98,7 @@ struct CacheCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "purge", abstract: "Remove the stored responses of a URL, or all.")
 
-        @Argument(help: "The URL; all responses without it.")
+        @Argument(help: "The URL; all responses without it.", transform: URLText.complete)
         var url: String?
 
         func run() async throws {

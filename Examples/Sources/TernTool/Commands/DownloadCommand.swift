@@ -18,22 +18,30 @@ struct DownloadCommand: AsyncParsableCommand {
             connection that breaks is taken up again. After a failure, or after the process was killed, the same command \
             continues if the server proves that its file is the same.
 
-            Without -o the file is named in the current folder: as the server suggests for a single URL, and otherwise by \
+            Without -o, and in the folder of -o, the file is named as the server suggests for a single URL, and otherwise by \
             the path of its URL. What is there stays, and the new file gets a number. The URLs of a list need different names.
 
             To run a list again, use -c: it leaves files that are complete and have not changed, and receives the others.
             """)
 
-    @Argument(help: "The URLs, http or https; https without a scheme.", transform: URLText.complete)
+    @Argument(
+        help: "The URLs; without a scheme, http for localhost and addresses, and https for other hosts.",
+        transform: URLText.complete)
     var urls: [String] = []
 
     @Option(
         name: [.short, .long],
         help: """
-            The file to write, for a single URL; one that exists is replaced at the end. - is standard output, which cannot be \
-            continued.
-            """)
+            The file to write, for a single URL; one that exists is replaced at the end. A folder is for the files of all \
+            URLs. - is standard output, which cannot be continued.
+            """,
+        completion: .file())
     var output: String?
+
+    @Flag(
+        name: [.customShort("O"), .long],
+        help: "Name the file of a single URL by its URL, and not as the server suggests.")
+    var remoteName = false
 
     @Option(name: [.short, .long], help: "Download the URLs in this file, one on each line; - is standard input.")
     var inputFile: String?
@@ -82,7 +90,6 @@ struct DownloadCommand: AsyncParsableCommand {
     func validate() throws {
         if urls.isEmpty, inputFile == nil { throw ValidationError("give a URL, or a file of URLs with --input-file") }
         if urls.count > 1 || inputFile != nil {
-            if output != nil { throw ValidationError("-o is for a single URL") }
             if checksum != nil { throw ValidationError("--checksum is for a single URL") }
         }
         try PathText.check(output)
@@ -96,25 +103,33 @@ struct DownloadCommand: AsyncParsableCommand {
     private var writesToOutput: Bool { output.map(PathText.isStandardOutput) ?? false }
 
     func run() async throws {
-        try await CommandRun.run { interrupt, terminal in
+        try await CommandRun.run(connection.messages) { interrupt, terminal in
+            let place = try place()
             var urls = urls
             if let inputFile { urls += try FileText.lines(inputFile).map(URLText.complete) }
-            guard let first = urls.first else { throw ValidationError("the input file has no URL") }
+            guard !urls.isEmpty else { throw ValidationError("the input file has no URL") }
+            let single = urls.count == 1 && inputFile == nil
+            var connection = connection
+            if single { connection.takeUser(from: &urls[0]) }
             var configuration = try connection.configuration(for: urls, terminal)
             // Each file of a list can have its segments.
             configuration.maximumConnectionsPerHost = max(32, jobs * segments)
-            let single = urls.count == 1 && inputFile == nil
             // Retries the request for the name, and a download to standard output. Durable downloads retry by
             // themselves.
             if single { configuration.interceptors.insert(RetryInterceptor(retryPolicy), at: 0) }
             let client = Client(
                 session: Session(configuration: configuration), headers: connection.header.headers)
-            if writesToOutput { return try await write(first, client, interrupt, terminal) }
+            for url in urls {
+                connection.tell(
+                    try client.request(.get, url), place.curlWords(isNamed: single), on: terminal)
+            }
+            if writesToOutput { return try await write(urls[0], client, interrupt, terminal) }
             let start = ContinuousClock.now
-            let names = single ? [try await name(of: first, client, interrupt)] : try names(of: urls)
-            // The names of a list are those of files in the current folder, which is found out once.
-            let folder = single ? "" : PathText.currentFolder
-            var options = options
+            let names = single ? [try await name(of: urls[0], at: place, client, interrupt)] : try names(of: urls)
+            // The names of a list are those of files in one folder, which is found out once.
+            var folder = single ? "" : PathText.currentFolder
+            if case .folder(let path) = place { folder = path }
+            var options = options(at: place)
             // The time limit includes the request for the name.
             if let limit = connection.timeLimit {
                 options.retry.maximumTime = max(.milliseconds(1), limit - (.now - start))
@@ -131,9 +146,23 @@ struct DownloadCommand: AsyncParsableCommand {
         }
     }
 
-    private var options: DurableDownloadOptions {
+    /// The place of `-o`; the current folder without it.
+    ///
+    /// - Throws: An error for a folder that is missing, and for a file of several URLs.
+    private func place() throws -> PathText.Place? {
+        guard let output else { return nil }
+        let place = try PathText.place(output)
+        switch place {
+        case .file where urls.count > 1 || inputFile != nil:
+            throw ValidationError("-o is for a single URL, or the name of a folder")
+        case .device(let path): throw ValidationError("\(path) is no file: 'tern get' writes to devices")
+        case .output, .file, .folder: return place
+        }
+    }
+
+    private func options(at place: PathText.Place?) -> DurableDownloadOptions {
         var options = DurableDownloadOptions(throttle: limitRate, digest: checksum, segments: segments)
-        options.existing = output == nil ? .keepBoth : .overwrite
+        if case .file = place { options.existing = .overwrite } else { options.existing = .keepBoth }
         options.foreignPart = forceContinue ? .continued : resume ? .continuedIfUnchanged : .ignored
         if let retry = connection.retry { options.retry.policy.limit = retry }
         return options
@@ -148,8 +177,11 @@ struct DownloadCommand: AsyncParsableCommand {
     }
 
     /// Returns the name of the file of a single URL. A server that does not answer HEAD names it by the URL.
-    private func name(of url: String, _ client: Client, _ interrupt: Interrupt) async throws -> String {
-        if let output { return output }
+    private func name(
+        of url: String, at place: PathText.Place?, _ client: Client, _ interrupt: Interrupt
+    ) async throws -> String {
+        if case .file(let path) = place { return path }
+        if remoteName { return URLText.fileName(url) }
         // Uses at most half of the time limit, so that time remains for the download.
         let task = client.task(.head, url) {
             $0.timeouts.total = connection.timeLimit.map { $0 / 2 } ?? .seconds(60)
@@ -171,7 +203,7 @@ struct DownloadCommand: AsyncParsableCommand {
         let names = urls.map(URLText.fileName)
         var seen: Set<String> = []
         for (name, url) in zip(names, urls) where !seen.insert(name).inserted {
-            throw ValidationError("\(Terminal.plain(url)): another URL of the list has the name \(name), too")
+            throw ValidationError("\(URLText.shown(url)): another URL of the list has the name \(name), too")
         }
         return names
     }
@@ -206,17 +238,18 @@ struct DownloadCommand: AsyncParsableCommand {
 /// Reports the end of a download.
 enum DownloadReport {
     /// Shows the progress of a download, and waits for its file.
-    static func follow(_ task: SessionTask<URL>, named name: String?, on terminal: Terminal) async throws {
+    static func follow(_ download: SaveOptions.Started, on terminal: Terminal) async throws {
+        let task = download.task
         // Without a given name the server names the file; the name arrives with the head.
-        var path = name ?? "download"
-        if name == nil, let head = await task.response { path = head.suggestedFilename }
+        var path = download.label ?? "download"
+        if download.label == nil, let head = await task.response { path = head.suggestedFilename }
         let bar = await TerminalBar(PathText.url(path).lastPathComponent, on: terminal)
         await bar.follow(task)
         let file = try await task.value
         let metrics = task.metrics
         let time = metrics?.total ?? bar.elapsed
         let size = await bar.status.completed
-        terminal.writeLine(line(name ?? file.lastPathComponent, size, metrics?.receivedBytes ?? size, in: time))
+        terminal.tell(line(download.shown(file), size, metrics?.receivedBytes ?? size, in: time))
     }
 
     /// Returns a line such as `big.iso: 200.0 MB in 1.20 s, 166.7 MB/s`.

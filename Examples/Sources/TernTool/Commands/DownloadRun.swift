@@ -41,7 +41,7 @@ struct DownloadRun: Sendable {
         do {
             let result = try await task.value
             tell(result.trace, on: terminal)
-            terminal.writeLine(line(job, result))
+            terminal.tell(line(job, result))
         } catch {
             tell(task.trace, on: terminal)
             if interrupt.exitCode != nil { try await interrupted(task, error, interrupt, on: terminal) }
@@ -58,7 +58,7 @@ struct DownloadRun: Sendable {
         // The text of the error tells whether the download has kept its part.
         guard let error = error as? NetworkError, error.reason.contains("bytes are kept in") else { return }
         let size = ByteText.size(task.progressNow.completedBytes)
-        terminal.writeLine("\(size) kept: the same command continues")
+        terminal.fail("\(size) kept: the same command continues")
     }
 
     /// Returns whether the part of an interrupted download stays. Only Ctrl-C removes a part, and only if this process
@@ -90,7 +90,7 @@ struct DownloadRun: Sendable {
     private func tell(_ trace: [DurableDownloadEvent], on terminal: Terminal) {
         guard isVerbose else {
             for case .leftForeignPart(let reason) in trace {
-                terminal.writeLine("tern: the existing file is not continued: \(Terminal.plain(reason))")
+                terminal.fail("tern: the existing file is not continued: \(Terminal.plain(reason))")
             }
             return
         }
@@ -123,7 +123,7 @@ struct DownloadRun: Sendable {
         if interrupt.exitCode != nil { throw CancellationError() }
         let failures = running.failures
         guard let first = failures.keys.min(), let code = failures[first] else { return }
-        terminal.writeLine("tern: \(failures.count) of \(jobs.count) failed")
+        terminal.fail("tern: \(failures.count) of \(jobs.count) failed")
         throw ExitCode(code)
     }
 
@@ -155,11 +155,11 @@ struct DownloadRun: Sendable {
                 do {
                     if !keepsPart(of: task, interrupt) { try await task.discard() }
                 } catch {
-                    await bars.end(index, 0, received: 0, line: "tern: \(job.name): \(error)")
+                    await bars.end(index, 0, received: 0, line: "tern: \(job.name): \(error)", isFailure: true)
                 }
                 return nil
             }
-            await bars.end(index, 0, received: 0, line: "tern: \(job.name): \(error)")
+            await bars.end(index, 0, received: 0, line: "tern: \(job.name): \(error)", isFailure: true)
             return ExitStatus.code(of: error)
         }
     }

@@ -18,7 +18,9 @@ struct EventsCommand: AsyncParsableCommand {
             On a terminal the type and the ID of each event are shown; a pipe receives the data alone.
             """)
 
-    @Argument(help: "The URL, http or https; https without a scheme.", transform: URLText.complete)
+    @Argument(
+        help: "The URL; without a scheme, http for localhost and addresses, and https for other hosts.",
+        transform: URLText.complete)
     var url: String
 
     @Flag(
@@ -44,13 +46,14 @@ struct EventsCommand: AsyncParsableCommand {
     var data: String?
 
     @OptionGroup var header: HeaderOptions
+    @OptionGroup var network: NetworkOptions
 
     func run() async throws {
         try await CommandRun.run { interrupt, terminal in
             var options = EventStreamOptions()
             options.lastEventID = lastEventID ?? ""
             if once { options.reconnection = .never }
-            var events = Session.shared.events(for: try request(), options: options)
+            var events = try network.session().events(for: try request(), options: options)
             if let until { events = events.until(until) }
             let states = include || terminal.isInteractive ? events.states : nil
             // Ends with the stream, whose last state ends the sequence.

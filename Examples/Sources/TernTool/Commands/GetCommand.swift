@@ -8,72 +8,71 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// `tern get`: writes the body to standard output as it arrives.
+/// `tern get`, and `tern` without a command: writes the body to standard output as it arrives.
 struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
         abstract: "Send a request and write the body of its response to standard output.",
-        discussion:
-            "A status outside 200–299 is an error; what the server says to it is written too. Characters that control a terminal are escaped where standard output is one, unless --raw is given."
-    )
+        usage: "tern [get] [METHOD] URL [ITEM …] [options]",
+        discussion: """
+            The options of curl, and the items of HTTPie: Name:value is a header field, name==value a parameter of the query, \
+            name=text and name:=json are values of a JSON object, name=@file and name:=@file take them from a file, and \
+            name@file is a file of a form. A backslash takes away the meaning of : = and @.
 
-    @Argument(help: "The URL, http or https; https without a scheme.", transform: URLText.complete)
-    var url: String
+            A status outside 200–299 is an error; what the server says to it is written too, unless -f is given. \
+            Characters that control a terminal are escaped where standard output is one, unless --raw is given.
 
-    @Flag(
-        name: [.customShort("i"), .long],
-        help: "Tell the status, the header fields and what was measured, on standard error.")
-    var include = false
+            Unlike curl, tern follows redirects without -L, keeps the line ends of -d @FILE, and writes the head of -i to \
+            standard error. Unlike HTTPie, it reads standard input only for @-, and takes -F, -d and --json as curl does.
+            """)
 
-    @Option(
-        name: [.customShort("X"), .long], help: "The method; GET, or POST where there is data.",
-        transform: { Request.Method($0) })
-    var method: Request.Method?
+    @Argument(
+        help: ArgumentHelp(
+            "[METHOD] URL [ITEM …]. Without a scheme, the URL is http for localhost and addresses, and https for other hosts.",
+            valueName: "url"))
+    var words: [String]
 
-    @Option(
-        name: [.customShort("d"), .long],
-        help:
-            "A body to send, or @FILE or @- for its bytes, as application/x-www-form-urlencoded unless -H says otherwise."
-    )
-    var data: String?
+    @OptionGroup var options: GetOptions
 
-    @Option(name: [.short, .long], help: "The file to write, complete or not at all; - is standard output.")
-    var output: String?
-
-    @Flag(help: "Use and fill the cache of stored responses ('tern cache').")
-    var cache = false
-
-    @OptionGroup var body: BodyOptions
-
-    @OptionGroup var connection: ConnectionOptions
-
-    func validate() throws { try PathText.check(output) }
+    func validate() throws { try options.send.check(RequestWords(words)) }
 
     func run() async throws {
-        try await CommandRun.run { interrupt, terminal in
-            let request = try request()
-            let session = try connection.session(for: url, terminal) { if cache { $0.cache = HTTPCache.shared } }
-            if let output, !PathText.isStandardOutput(output) {
-                let task = session.download(request, to: PathText.url(output))
-                interrupt.cancels(task)
-                return try await Deadline.run(connection.timeLimit, cancel: task.cancel) {
-                    try await DownloadReport.follow(task, named: output, on: terminal)
+        try await CommandRun.run(connection.messages) { interrupt, terminal in
+            var words = try RequestWords(words)
+            var connection = connection
+            connection.takeUser(from: &words.url)
+            let place = try save.place()
+            let (request, sent) = try send.request(words, headers: connection.header.headers)
+            let session = try connection.session(for: words.url, terminal) { if cache { $0.cache = HTTPCache.shared } }
+            connection.tell(request, sending: sent, save.curlWords(at: place), on: terminal)
+            if let download = try save.download(request, from: words.url, in: session) {
+                interrupt.cancels(download.task)
+                return try await Deadline.run(connection.timeLimit, cancel: download.task.cancel) {
+                    try await DownloadReport.follow(download, on: terminal)
                 }
             }
+            // A device that cannot be opened is told before anything is sent.
+            let output = try options.body.output(at: place)
             let stream = session.stream(request)
             interrupt.cancels(stream.task)
             try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
-                try await write(stream, on: terminal)
+                try await write(stream, to: output, on: terminal)
             }
         }
     }
 
-    /// Writes the body to standard output, and with `-i` the rest to standard error.
-    private func write(_ stream: ResponseStream, on terminal: Terminal) async throws {
+    private var send: SendOptions { options.send }
+    private var save: SaveOptions { options.save }
+    private var connection: ConnectionOptions { options.connection }
+    private var cache: Bool { options.cache }
+    private var include: Bool { options.include }
+
+    /// Writes the body, and with `-i` the rest to standard error. With `-I`, writes the head to the output.
+    private func write(_ stream: ResponseStream, to output: BodyOutput, on terminal: Terminal) async throws {
+        var output = output
         do {
             let head = try await stream.response
-            if include { tell(head, on: terminal) }
-            var output = body.output
+            try tell(head, on: terminal)
             for try await chunk in stream.chunks { try output.write(chunk) }
             try output.finish()
             if include, let metrics = stream.task.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
@@ -81,26 +80,54 @@ struct GetCommand: AsyncParsableCommand {
             if cache { await HTTPCache.shared.flush() }
             if include, let trace = head.cacheTrace { terminal.writeLine(Terminal.plain("\(trace)")) }
         } catch let error as NetworkError where error.kind == .status {
-            if include, let head = error.response { tell(head, on: terminal) }
-            var output = body.output
-            try output.write(error.body)
-            try output.finish()
+            if let head = error.response { try tell(head, on: terminal) }
+            if !send.fail {
+                try output.write(error.body)
+                try output.finish()
+            }
             if include, let metrics = error.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
             throw error
         }
     }
 
-    private func request() throws -> Request {
-        let headers = connection.header.headers
-        guard let data else { return try Request(method ?? .get, url, headers: headers) }
-        let body = try BodyText.body(data, contentType: "application/x-www-form-urlencoded")
-        return try Request(method ?? .post, url, headers: headers, body: body)
-    }
-
-    private func tell(_ head: ResponseHead, on terminal: Terminal) {
+    private func tell(_ head: ResponseHead, on terminal: Terminal) throws {
         let phrase = head.reasonPhrase.isEmpty ? "" : " \(head.reasonPhrase)"
-        terminal.writeLine(Terminal.plain("\(head.version.rawValue) \(head.status)\(phrase)"))
-        for field in head.headers { terminal.writeLine(Terminal.plain("\(field.name): \(field.value)")) }
-        terminal.writeLine("")
+        var lines = [Terminal.plain("\(head.version.rawValue) \(head.status)\(phrase)")]
+        lines += head.headers.map { Terminal.plain("\($0.name): \($0.value)") }
+        if include { terminal.writeLine(lines.joined(separator: "\n") + "\n") }
+        // It is the result.
+        if send.head { try Output.writeLine(lines.joined(separator: "\n") + "\n") }
     }
+}
+
+/// The options of `tern get`, and of `tern` without a command.
+struct GetOptions: ParsableArguments {
+    @Flag(
+        name: [.customShort("i"), .long],
+        help: "Tell the status, the header fields and what was measured, on standard error.")
+    var include = false
+
+    @OptionGroup var send: SendOptions
+    @OptionGroup var save: SaveOptions
+
+    @Flag(help: "Use and fill the cache of stored responses ('tern cache').")
+    var cache = false
+
+    @OptionGroup var body: BodyOptions
+    @OptionGroup var connection: ConnectionOptions
+
+    func validate() throws {
+        if send.head, save.output != nil || save.remoteName || save.serverName {
+            throw ValidationError("-I writes the head to standard output: -o, -O and -J are for a body")
+        }
+    }
+}
+
+/// The tool as the completion scripts show it: the options of `tern get` are offered without a command, too.
+struct CompletionRoot: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: TernTool.configuration.commandName, version: TernTool.configuration.version,
+        subcommands: TernTool.configuration.subcommands)
+
+    @OptionGroup var options: GetOptions
 }

@@ -103,12 +103,18 @@ struct QueueCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "add", abstract: "Add downloads, and write their numbers. 'tern queue run' starts them.")
 
-        @Argument(help: "The URLs, http or https; https without a scheme.", transform: URLText.complete)
+        @Argument(
+            help: "The URLs; without a scheme, http for localhost and addresses, and https for other hosts.",
+            transform: URLText.complete)
         var urls: [String] = []
 
         @Option(
             name: [.short, .long],
-            help: "The file to write, for a single URL; by default the name in the URL, unless there is such a file.")
+            help: """
+                The file to write, for a single URL; by default the name in the URL, unless there is such a file. A folder \
+                is for the files of all URLs.
+                """,
+            completion: .file())
         var output: String?
 
         @Option(name: [.short, .long], help: "Add the URLs in this file, one on each line; - is standard input.")
@@ -129,8 +135,8 @@ struct QueueCommand: AsyncParsableCommand {
 
         func validate() throws {
             if urls.isEmpty, inputFile == nil { throw ValidationError("give a URL, or a file with --input-file") }
-            if urls.count > 1 || inputFile != nil, output != nil || checksum != nil {
-                throw ValidationError("-o and --checksum are for a single URL")
+            if urls.count > 1 || inputFile != nil, checksum != nil {
+                throw ValidationError("--checksum is for a single URL")
             }
             if !(1...16).contains(segments) { throw ValidationError("--segments takes 1 to 16") }
             try PathText.check(output)
@@ -140,20 +146,30 @@ struct QueueCommand: AsyncParsableCommand {
             try await CommandRun.run { _, _ in
                 var urls = urls
                 if let inputFile { urls += try FileText.lines(inputFile).map(URLText.complete) }
-                let transfers = try urls.map(transfer)
+                let target = try output.map(PathText.place)
+                if case .file = target, urls.count > 1 { throw ValidationError("-o is for a single URL") }
+                let transfers = try urls.map { try transfer($0, at: target) }
                 try await place.open(Place.still) { queue in
                     for id in try await queue.enqueue(contentsOf: transfers) { try Output.writeLine("\(id)") }
                 }
             }
         }
 
-        private func transfer(_ text: String) throws -> TransferQueue.Transfer {
-            guard let url = URL(string: text) else { throw ValidationError("'\(Terminal.plain(text))' is no URL") }
+        private func transfer(_ text: String, at target: PathText.Place?) throws -> TransferQueue.Transfer {
+            guard let url = URL(string: text) else { throw ValidationError("'\(URLText.shown(text))' is no URL") }
+            var path = URLText.fileName(text)
+            var isNamed = false
+            switch target {
+            case .file(let file)?: (path, isNamed) = (file, true)
+            case .folder(let folder)?: path = folder + path
+            case .output?, .device?: throw ValidationError("-o of a queue names a file or a folder")
+            case nil: break
+            }
             // A later process can have another current folder.
-            let file = PathText.url(output ?? URLText.fileName(text)).absoluteURL
+            let file = PathText.url(path).absoluteURL
             var transfer = TransferQueue.Transfer.download(url, to: file)
             // Only a name that the caller gives replaces a file.
-            transfer.existing = output == nil ? .fail : .overwrite
+            transfer.existing = isNamed ? .overwrite : .fail
             transfer.segments = segments
             transfer.digest = checksum
             transfer.group = group
@@ -202,7 +218,7 @@ struct QueueCommand: AsyncParsableCommand {
         @OptionGroup var place: Place
 
         func run() async throws {
-            try await CommandRun.run { interrupt, terminal in
+            try await CommandRun.run(connection.messages) { interrupt, terminal in
                 var configuration = TransferQueue.Configuration()
                 configuration.startsTransfers = false
                 configuration.limits.transfers = max(1, jobs)

@@ -14,13 +14,17 @@ struct UploadCommand: AsyncParsableCommand {
         commandName: "upload",
         abstract: "Upload a file, and write the body of the response to standard output.")
 
-    @Argument(help: "The URL, http or https; https without a scheme.", transform: URLText.complete)
+    @Argument(
+        help: "The URL; without a scheme, http for localhost and addresses, and https for other hosts.",
+        transform: URLText.complete)
     var url: String
 
     @Argument(help: "The file to send.", completion: .file())
     var file: String
 
-    @Option(name: [.customShort("X"), .long], help: "The method; POST by default.", transform: { Request.Method($0) })
+    @Option(
+        name: [.customShort("X"), .customLong("method"), .customLong("request")], help: "The method; POST by default.",
+        transform: { Request.Method($0) })
     var method = Request.Method.post
 
     @OptionGroup var body: BodyOptions
@@ -28,9 +32,15 @@ struct UploadCommand: AsyncParsableCommand {
     @OptionGroup var connection: ConnectionOptions
 
     func run() async throws {
-        try await CommandRun.run { interrupt, terminal in
+        try await CommandRun.run(connection.messages) { interrupt, terminal in
+            var (url, connection) = (url, connection)
+            connection.takeUser(from: &url)
             let source = PathText.url(file)
+            try FileText.checkReadable(file)
             let client = Client(session: try connection.session(for: url, terminal))
+            connection.tell(
+                try client.request(method, url, headers: connection.header.headers),
+                sending: SentBody(file: file), on: terminal)
             let task = client.upload(url, method: method, file: source, headers: connection.header.headers)
             interrupt.cancels(task)
             try await Deadline.run(connection.timeLimit, cancel: task.cancel) {
@@ -42,12 +52,23 @@ struct UploadCommand: AsyncParsableCommand {
     private func follow(_ task: SessionTask<Data>, of source: URL, on terminal: Terminal) async throws {
         let bar = await TerminalBar(source.lastPathComponent, on: terminal)
         await bar.follow(task, .upload)
-        let answer = try await task.value
+        let answer: Data
+        do throws(NetworkError) {
+            answer = try await task.value
+        } catch {
+            // The words of the server about the refusal.
+            try write(error.body)
+            throw error
+        }
         let time = task.metrics?.total ?? bar.elapsed
         let size = await bar.status.completed
-        terminal.writeLine(
+        terminal.tell(
             "\(Terminal.plain(source.lastPathComponent)): \(ByteText.size(size)) sent in \(DurationText.span(time)), "
                 + ByteText.rate(size, in: time))
+        try write(answer)
+    }
+
+    private func write(_ answer: Data) throws {
         var output = body.output
         try output.write(answer)
         try output.finish()

@@ -23,7 +23,7 @@ struct WebSocketCommand: AsyncParsableCommand {
             text with a line end, and bytes as they are.
             """)
 
-    @Argument(help: "The URL, ws or wss.")
+    @Argument(help: "The URL, ws or wss; without a scheme as in 'tern get'.", transform: URLText.complete)
     var url: String
 
     @Flag(help: "Send each line as bytes instead of as text.")
@@ -41,6 +41,7 @@ struct WebSocketCommand: AsyncParsableCommand {
     var compress = false
 
     @OptionGroup var header: HeaderOptions
+    @OptionGroup var network: NetworkOptions
 
     func validate() throws {
         if let ping, !(ping > 0 && ping < 1e6) { throw ValidationError("--ping takes a positive number of seconds") }
@@ -51,9 +52,10 @@ struct WebSocketCommand: AsyncParsableCommand {
             var options = WebSocket.Options()
             if compress { options.compression = WebSocket.Compression() }
             let (url, protocols, headers) = (url, protocols, header.headers)
+            let session = try network.session()
             // Owned here: the signal cancels it.
             let opening = Task {
-                try await Session.shared.webSocket(url, protocols: protocols, headers: headers, options: options)
+                try await session.webSocket(url, protocols: protocols, headers: headers, options: options)
             }
             interrupt.performs { opening.cancel() }
             let socket = try await opening.value

@@ -1,18 +1,64 @@
 import ArgumentParser
 // The escapes of URLs.
 import Foundation
+import Tern
 import TernTransfers
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 /// URLs as people type them.
 enum URLText {
-    /// Adds `https://` to a URL without a scheme. `localhost:8080/x` has none.
+    /// Adds a scheme to a URL that has none: `http` for this machine and for addresses, which seldom have a certificate,
+    /// and `https` for every other host. `:8080/x` is `localhost:8080/x`, as in HTTPie.
     static func complete(_ text: String) -> String {
-        if text.hasPrefix("http://") || text.hasPrefix("https://") { return text }
-        guard let separator = text.firstRange(of: "://") else { return "https://" + text }
-        let isScheme = text[..<separator.lowerBound].allSatisfy { character in
+        if hasScheme(text) { return text }
+        if text.hasPrefix(":") {
+            let rest = text.dropFirst()
+            return "http://localhost" + (rest.first?.isASCIIDigit ?? false ? ":" : "") + rest
+        }
+        return (isLocal(host(text)) ? "http://" : "https://") + text
+    }
+
+    /// Returns whether a text begins with a scheme. `localhost:8080/x` and `a/?u=http://b` do not.
+    static func hasScheme(_ text: String) -> Bool {
+        guard let separator = text.firstRange(of: "://") else { return false }
+        return text[..<separator.lowerBound].allSatisfy { character in
             character.isASCII && (character.isLetter || character.isNumber || "+-.".contains(character))
         }
-        return isScheme ? text : "https://" + text
+    }
+
+    /// Returns the host of a URL without a scheme.
+    private static func host(_ text: String) -> Substring {
+        var host = text[...].prefix { !"/?#".contains($0) }
+        if let at = host.lastIndex(of: "@") { host = host[host.index(after: at)...] }
+        if host.hasPrefix("["), let end = host.firstIndex(of: "]") { return host[...end] }
+        return host.prefix { $0 != ":" }
+    }
+
+    private static func isLocal(_ host: Substring) -> Bool {
+        let name = host.lowercased()
+        if name == "localhost" || name.hasSuffix(".localhost") || name.hasPrefix("[") { return true }
+        return name.contains(where: \.isASCIIDigit) && name.allSatisfy { $0.isASCIIDigit || $0 == "." }
+    }
+
+    /// Returns the URL for a message, without the user, the password and the values of the query.
+    static func shown(_ text: String) -> String {
+        // `try?`: a text that is no URL is shown up to where a secret could begin.
+        if let request = try? Request(.get, complete(text)) { return Terminal.plain(request.shownURL) }
+        let end = text.lastIndex(of: "@").map { text.index(after: $0) } ?? text.startIndex
+        return Terminal.plain(String(text[end...].prefix { $0 != "?" }))
+    }
+
+    /// Returns the `user:password` of a URL, and the URL without them; nil if it names no user.
+    static func splittingUser(_ text: String) -> (user: String, url: String)? {
+        guard var parts = URLComponents(string: text), let user = parts.user else { return nil }
+        let password = parts.password ?? ""
+        (parts.user, parts.password) = (nil, nil)
+        return parts.string.map { ("\(user):\(password)", $0) }
     }
 
     /// Returns the scheme, host and port of a URL, or the text if it is none.
@@ -53,10 +99,40 @@ enum PathText {
     /// Returns whether a path names standard output. A download to `/dev/stdout` would replace that link with a file.
     static func isStandardOutput(_ path: String) -> Bool { ["-", "/dev/stdout", "/dev/fd/1"].contains(path) }
 
-    /// Throws an error if a path is empty or ends with a slash.
+    /// Throws an error if a path is empty.
     static func check(_ path: String?) throws {
-        if let path, path.isEmpty || path.hasSuffix("/") {
-            throw ValidationError("-o needs the name of a file, not '\(path)'")
+        if let path, path.isEmpty { throw ValidationError("-o needs the name of a file or folder") }
+    }
+
+    /// A place that `-o` names.
+    enum Place: Equatable {
+        /// The standard output.
+        case output
+        /// A file that is there or not.
+        case file(String)
+        /// A folder that is there. Its path ends with a slash.
+        case folder(String)
+        /// A device or a pipe, such as `/dev/null`.
+        case device(String)
+    }
+
+    /// Returns the place of a path. A path that ends with a slash is that of a folder.
+    ///
+    /// - Throws: `FileText.Failure` if there is no such folder.
+    static func place(_ path: String) throws(FileText.Failure) -> Place {
+        if isStandardOutput(path) { return .output }
+        let isNamedFolder = path.hasSuffix("/")
+        // The system finds no file where a slash follows its name.
+        let name = isNamedFolder ? String(path.dropLast()) : path
+        guard let kind = name.isEmpty ? .folder : FileText.kind(of: name) else {
+            if isNamedFolder { throw FileText.Failure(path: path, code: ENOENT) }
+            return .file(path)
+        }
+        switch kind {
+        case .folder: return .folder(isNamedFolder ? path : path + "/")
+        case _ where isNamedFolder: throw FileText.Failure(path: path, code: ENOTDIR)
+        case .file: return .file(path)
+        case .device: return .device(path)
         }
     }
 }
@@ -93,5 +169,33 @@ enum DigestText {
             throw ValidationError("'\(text)' is no \(algorithm.rawValue) digest: it has \(2 * algorithm.length) digits")
         }
         return digest
+    }
+}
+
+extension Request {
+    /// The URL without the user, the password and the values of the query.
+    fileprivate var shownURL: String {
+        let text = description
+        return text.firstIndex(of: " ").map { String(text[text.index(after: $0)...]) } ?? text
+    }
+}
+
+extension Character {
+    /// Whether the character is one of 0 to 9.
+    var isASCIIDigit: Bool { ("0"..."9").contains(self) }
+}
+
+extension PathText.Place? {
+    /// The options of curl for the same place.
+    ///
+    /// - Parameter isNamed: Whether the server names the file.
+    func curlWords(isNamed: Bool) -> [CurlText.Word] {
+        let name = [CurlText.Word("--remote-name")] + (isNamed ? [CurlText.Word("--remote-header-name")] : [])
+        return switch self {
+        case .file(let path)?, .device(let path)?: [CurlText.Word("--output", path)]
+        case .folder(let path)?: name + [CurlText.Word("--output-dir", path)]
+        case .output?: []
+        case nil: name
+        }
     }
 }

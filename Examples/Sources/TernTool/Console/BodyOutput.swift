@@ -15,21 +15,32 @@ struct BodyOptions: ParsableArguments {
 
     /// The output of the body.
     var output: BodyOutput { BodyOutput(isEscaped: Output.isTerminal && !raw) }
+
+    /// Returns the output of the body for a place that is no file.
+    func output(at place: PathText.Place) throws(FileText.Failure) -> BodyOutput {
+        guard case .device(let path) = place else { return output }
+        return BodyOutput(isEscaped: false, descriptor: try FileText.descriptor(writing: path))
+    }
 }
 
 /// Writes a server's body to standard output: byte for byte, or for a terminal without the characters that control it.
 struct BodyOutput {
     private var text: TerminalText?
+    private let descriptor: Int32
 
-    init(isEscaped: Bool) { text = isEscaped ? TerminalText() : nil }
+    /// - Parameter descriptor: That of standard output, or of a device, which is open as long as the process.
+    init(isEscaped: Bool, descriptor: Int32 = 1) {
+        text = isEscaped ? TerminalText() : nil
+        self.descriptor = descriptor
+    }
 
     mutating func write(_ chunk: Data) throws {
-        try Output.write(text?.add(chunk).data ?? chunk)
+        try Output.write(text?.add(chunk).data ?? chunk, to: descriptor)
     }
 
     /// Writes what waits for the rest of a character. Called after the last chunk.
     mutating func finish() throws {
-        if let rest = text?.finish().data, !rest.isEmpty { try Output.write(rest) }
+        if let rest = text?.finish().data, !rest.isEmpty { try Output.write(rest, to: descriptor) }
     }
 }
 

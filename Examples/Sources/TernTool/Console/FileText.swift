@@ -27,6 +27,35 @@ enum FileText {
         var description: String { "\(path): \(SystemWords.text(code))" }
     }
 
+    /// The kinds of what can be at a path.
+    enum Kind {
+        case file, folder, device
+    }
+
+    /// Returns the kind of what is at a path, at the end of links; nil if nothing is there.
+    static func kind(of path: String) -> Kind? {
+        var there = stat()
+        guard unsafe stat(path, &there) == 0 else { return nil }
+        return switch there.st_mode & S_IFMT {
+        case S_IFREG: .file
+        case S_IFDIR: .folder
+        default: .device
+        }
+    }
+
+    /// Opens a device or a pipe for writing. Opening a named pipe blocks until another program reads it.
+    static func descriptor(writing path: String) throws(Failure) -> Int32 {
+        let descriptor = BlockingCalls.perform { unsafe open(path, O_WRONLY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
+        return descriptor
+    }
+
+    /// Throws the system's words where a file cannot be read.
+    static func checkReadable(_ path: String) throws(Failure) {
+        guard unsafe access(path, R_OK) == 0 else { throw Failure(path: path, code: errno) }
+        if kind(of: path) == .folder { throw Failure(path: path, code: EISDIR) }
+    }
+
     /// Returns the content of a file.
     static func bytes(of path: String) throws(Failure) -> Data {
         let isInput = path == "-"

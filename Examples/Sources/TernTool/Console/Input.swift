@@ -49,22 +49,18 @@ enum StandardDescriptors {
 
 /// The arguments, which other users of the machine can list.
 enum ArgumentList {
-    private static let names = ["-u", "--user"]
-
-    /// Overwrites the values of `-u` and `--user`, as curl does. Called after the arguments were parsed. URLs and
-    /// headers stay.
-    static func hideUserAndPassword() {
-        var isValue = false
+    /// Overwrites the value of an option wherever it ends an argument, as curl does for `-u`. The value was parsed before.
+    /// URLs and headers stay.
+    static func hide(_ value: String?) {
+        guard let value, !value.isEmpty else { return }
         for index in 0..<Int(CommandLine.argc) {
             guard let argument = unsafe CommandLine.unsafeArgv[index] else { continue }
             let text = unsafe String(cString: argument)
-            let joined = names.map { $0.hasPrefix("--") ? $0 + "=" : $0 }.first {
-                text.hasPrefix($0)
+            guard text.utf8.count >= value.utf8.count, text.utf8.suffix(value.utf8.count).elementsEqual(value.utf8)
+            else { continue }
+            for offset in text.utf8.count - value.utf8.count..<text.utf8.count {
+                unsafe argument[offset] = CChar(UInt8(ascii: "x"))
             }
-            let start = isValue ? 0 : joined?.utf8.count
-            isValue = names.contains(text)
-            guard let start, !isValue else { continue }
-            for offset in start..<text.utf8.count { unsafe argument[offset] = CChar(UInt8(ascii: "x")) }
         }
     }
 }

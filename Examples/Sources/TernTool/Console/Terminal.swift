@@ -14,8 +14,18 @@ import Darwin
 struct Terminal: Sendable {
     private static let descriptor: Int32 = 2
 
+    /// The messages that are shown; those that an option asks for are always.
+    struct Messages: Equatable {
+        /// Whether progress is shown, and the line at its end.
+        var showsProgress = true
+        /// Whether errors are shown.
+        var showsErrors = true
+    }
+
     /// Whether the output is a terminal that can redraw a line.
     let isInteractive: Bool
+    /// The messages that are shown.
+    var messages = Messages()
     private let window: @Sendable () -> WindowSize
     private let output: @Sendable (String) throws -> Void
 
@@ -61,6 +71,12 @@ struct Terminal: Sendable {
 
     /// Writes a line.
     func writeLine(_ line: String) { write(line + "\n") }
+
+    /// Writes a line about the progress of the work, or its end.
+    func tell(_ line: String) { if messages.showsProgress { writeLine(line) } }
+
+    /// Writes a line about a failure.
+    func fail(_ line: String) { if messages.showsErrors { writeLine(line) } }
 
     /// Writes a line that must not be lost.
     func report(_ line: String) throws { try output(line + "\n") }

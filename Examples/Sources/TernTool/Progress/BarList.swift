@@ -31,11 +31,12 @@ actor BarList {
     /// - Parameters:
     ///   - bytes: The size of the file.
     ///   - received: The number of bytes that were received for it.
-    func end(_ index: Int, _ bytes: Int64, received: Int64, line: String) {
+    ///   - isFailure: Whether the line tells a failure.
+    func end(_ index: Int, _ bytes: Int64, received: Int64, line: String, isFailure: Bool = false) {
         table.end(index, bytes)
         receivedBytes = BarTable.sum([receivedBytes, received])
         clear()
-        terminal.writeLine(line)
+        if isFailure { terminal.fail(line) } else { terminal.tell(line) }
         draw()
     }
 
@@ -44,11 +45,13 @@ actor BarList {
         isFinished = true
         clear()
         let time = ContinuousClock.now - start
-        terminal.writeLine(DownloadReport.line("total", table.completed, receivedBytes, in: time))
+        terminal.tell(DownloadReport.line("total", table.completed, receivedBytes, in: time))
     }
 
     private func draw() {
-        guard throttle.admits(table.total, at: ContinuousClock.now - start) else { return }
+        guard terminal.messages.showsProgress, throttle.admits(table.total, at: ContinuousClock.now - start) else {
+            return
+        }
         guard terminal.isInteractive else {
             terminal.writeLine(Bar(label: table.label).plainLine(table.total))
             return

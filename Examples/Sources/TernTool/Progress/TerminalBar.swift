@@ -81,7 +81,7 @@ final class TerminalBar: ProgressViewModel, ActivityViewModel {
 
     /// Draws the status unless the throttle rejects it.
     private func draw() {
-        guard throttle.admits(status, at: elapsed) else { return }
+        guard terminal.messages.showsProgress, throttle.admits(status, at: elapsed) else { return }
         if terminal.isInteractive {
             terminal.redraw(bar.line(status, columns: terminal.columns))
             isDrawn = true

@@ -23,19 +23,42 @@ struct ConnectionOptionsTests {
     }
 
     @Test(arguments: [
-        ("localhost:8080/x", "https://localhost:8080/x"), ("http://a/b", "http://a/b"),
-        ("a/?u=http://b", "https://a/?u=http://b"),
-        ("ftp://a", "ftp://a"), ("[::1]:80/", "https://[::1]:80/"),
+        ("localhost:8080/x", "http://localhost:8080/x"), ("http://a/b", "http://a/b"), ("HTTP://a", "HTTP://a"),
+        ("a/?u=http://b", "https://a/?u=http://b"), ("localhost", "http://localhost"),
+        ("a.localhost/", "http://a.localhost/"),
+        ("LOCALHOST?a", "http://LOCALHOST?a"), ("localhost.test", "https://localhost.test"),
+        ("ftp://a", "ftp://a"), ("[::1]:80/", "http://[::1]:80/"), ("127.0.0.1/a", "http://127.0.0.1/a"),
+        ("10.1.2.3:80", "http://10.1.2.3:80"), ("1.2.3.4.test", "https://1.2.3.4.test"),
+        ("u:p@localhost/a", "http://u:p@localhost/a"), ("localhost@a.test", "https://localhost@a.test"),
+        (":8080/x", "http://localhost:8080/x"), (":/x", "http://localhost/x"), (":", "http://localhost"),
+        ("a:80", "https://a:80"),
     ])
-    func urlWithoutASchemeIsHTTPS(text: String, url: String) { #expect(URLText.complete(text) == url) }
+    func schemeIsAddedByTheHost(text: String, url: String) { #expect(URLText.complete(text) == url) }
+
+    @Test(arguments: [
+        ("http://u:secret@a/b?c=secret", "http://a/b?c=<redacted>"), ("u:secret@a", "https://a/"),
+        ("\u{1B}[2J", "\u{FFFD}[2J"),
+        ("http://u:secret@", ""),
+    ])
+    func shownURLHasNoSecret(text: String, shown: String) {
+        #expect(!URLText.shown(text).contains("secret"))
+        if !shown.isEmpty { #expect(URLText.shown(text) == shown) }
+    }
 
     @Test func toolAddsTheScheme() async throws {
         let tool = try ToolProcess()
         defer { tool.remove() }
         let port = try LoopbackServer.refusingPort()
-        for command in ["get", "download"] {
-            let result = try await tool.tern(command, "127.0.0.1:\(port)/x", "--retry", "0")
-            #expect(result.code == 4 && result.messages.contains("https://127.0.0.1:\(port)/x"), "\(result.messages)")
+        let commands = [
+            ["get"], ["download", "--retry", "0"], ["events", "--once"], ["ws"], ["upload", "data"], [],
+        ]
+        try tool.write([1], to: "data")
+        for command in commands {
+            var words = command
+            words.insert("127.0.0.1:\(port)/x", at: command.isEmpty ? 0 : 1)
+            let result = try await tool.run(ToolProcess.path("tern"), words)
+            #expect(result.code == 4 && result.messages.contains("://127.0.0.1:\(port)/x"), "\(result.messages)")
+            #expect(!result.messages.contains("https://"), "\(result.messages)")
         }
     }
 

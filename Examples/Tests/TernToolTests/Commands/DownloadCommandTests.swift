@@ -74,7 +74,7 @@ struct DownloadCommandTests {
             try tool.write([1], to: "x.bin")
             let result = try await tool.tern("download", server.text("/x.bin"))
             #expect(result.code == 0, "\(result.messages)")
-            #expect(try tool.names == ["x 2.bin", "x.bin"])
+            #expect(try tool.names == ["x-1.bin", "x.bin"])
         }
     }
 
@@ -437,13 +437,19 @@ struct DownloadCommandTests {
         }
     }
 
-    @Test func nameOfAFolderIsRefused() async throws {
+    @Test func missingFolderAndEmptyNameAreRefused() async throws {
         let tool = try ToolProcess()
         defer { tool.remove() }
         for arguments in [
-            ["download", "a.test", "-o", "a/"], ["get", "a.test", "-o", ""], ["queue", "add", "a.test", "-o", "/"],
+            ["download", "a.test", "-o", ""], ["get", "a.test", "-o", ""], ["queue", "add", "a.test", "-o", ""],
+            ["queue", "add", "a.test", "-o", "-"],
         ] {
             #expect(try await tool.run(ToolProcess.path("tern"), arguments).code == 64)
+        }
+        for arguments in [
+            ["download", "a.test", "-o", "a/"], ["get", "a.test", "-o", "a/"], ["queue", "add", "a.test", "-o", "a/"],
+        ] {
+            #expect(try await tool.run(ToolProcess.path("tern"), arguments).code == 3)
         }
     }
 

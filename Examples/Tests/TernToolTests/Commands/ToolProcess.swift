@@ -121,5 +121,7 @@ final class Seen: Sendable {
     var all: [String] { values.withLock { $0 } }
 
     func add(_ value: String) { values.withLock { $0.append(value) } }
+
+    func removeAll() { values.withLock { $0 = [] } }
 }
 #endif
