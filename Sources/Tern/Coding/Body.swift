@@ -126,6 +126,24 @@ extension Request {
             if case .data(let data) = content, transformation == nil { data } else { nil }
         }
 
+        /// Returns the number of bytes that are sent, as far as it is known before the body is encoded, compressed or
+        /// read; nil otherwise, and for a body that cannot be measured.
+        ///
+        /// - Parameter stated: The Content-Length of the request; nil for none.
+        func length(stated: Int64?, _ files: FileStore) async -> Int64? {
+            if case .none = content { return 0 }
+            if transformation?.compression != nil { return nil }
+            switch content {
+            case .none: return 0
+            case .data(let data): return Int64(data.count)
+            case .encoded: return stated
+            // `try?`: the task itself fails with the reason.
+            case .file(let url): return try? await files.length(ofFile: url.path)
+            case .multipart(let form): return try? await MultipartMessage(form, files).length  // As above.
+            case .stream(let sequence): return sequence.length ?? stated
+            }
+        }
+
         /// Whether the body comes from a sequence of the caller.
         var isSequence: Bool {
             switch content {
