@@ -69,15 +69,23 @@ actor DurableUpload {
         }
     }
 
+    /// Continues a paused upload.
+    nonisolated func resume() {
+        attempts.resume(on: self) { () throws(NetworkError) in try await self.perform() }
+    }
+
     // MARK: From call to response
 
     private func perform() async throws(NetworkError) -> DurableUploadResult {
         let request = try attempts.firstRequest.get()
+        // What is known of the upload can have changed during a pause.
+        (target, mustInquire, hasAdopted) = (nil, false, false)
+        state = UploadMessages.State(offset: 0, isComplete: false)
         let (file, endpointDigest) = try files(for: request)
         do throws(NetworkError) {
             let identity = try await attempts.fileCall("the file cannot be read", try await file.open())
             messages = UploadMessages(kind: kind, length: identity.length)
-            publish(0)
+            publish(attempts.meter.upload.completedBytes)
             let source = UploadSource(file: file, identity: identity, endpointDigest: endpointDigest)
             try await adopt(source)
             try await send(source)

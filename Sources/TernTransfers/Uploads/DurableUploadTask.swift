@@ -35,7 +35,23 @@ public struct DurableUploadTask: Sendable {
     /// The reason for which the upload moves no bytes at present; nil while it moves bytes, and after its end.
     public var waitsFor: TransferWait? { upload.attempts.wait }
 
-    /// Ends the upload with an error of kind `.cancelled`. The next upload of the file to the same place continues it.
+    /// The state: `.suspended` from ``pause()`` to ``resume()``, and `.running` before and after that.
+    public var state: Session.TaskState { upload.attempts.taskState }
+
+    /// The states from now on. The current one comes first, and the terminal one is never lost.
+    public var states: AsyncStream<Session.TaskState> { upload.attempts.states.stream() }
+
+    /// Pauses the upload until ``resume()``. Has no effect on one that is paused or has ended.
+    ///
+    /// A paused upload holds no connection, no timer and no file, and its time limits stop. The pause is not stored: a
+    /// later upload of the file to the same place, in this process or another one, continues it. A paused upload whose
+    /// handles are all released ends.
+    public func pause() { upload.attempts.pause() }
+
+    /// Continues a paused upload at once: the server is asked how much it has. Has no effect on one that is not paused.
+    public func resume() { upload.resume() }
+
+    /// Ends the upload with an error of kind `.cancelled`, also while it is paused. The next upload of the file to the same place continues it.
     public func cancel() { upload.attempts.cancel() }
 }
 
@@ -57,7 +73,7 @@ public struct DurableUploadResult: Sendable {
     public let sentBytes: Int64
     /// The number of attempts of this process.
     public let attempts: Int
-    /// The time from the start in this process to the end.
+    /// The time from the start in this process to the end, without pauses.
     public let duration: Duration
     /// The last response, with its body; nil if it was lost, and the server said later that it has the whole file.
     public let response: Response<Data>?
@@ -87,6 +103,10 @@ public enum DurableUploadEvent: Sendable, Hashable {
     case waited(Duration)
     /// The upload waited for the network, or for the time of the next trial.
     case waitedForNetwork
+    /// The caller paused the upload.
+    case paused
+    /// The caller continued the upload after a pause.
+    case resumed
     /// The server had the whole file already.
     case foundComplete
 }
@@ -106,6 +126,8 @@ extension DurableUploadEvent: CustomStringConvertible {
         case .failed(let error): "an attempt failed: \(error)"
         case .waited(let delay): "tries again after \(delay)"
         case .waitedForNetwork: "waits for the network"
+        case .paused: "is paused"
+        case .resumed: "is continued after a pause"
         case .foundComplete: "the server has the whole file already"
         }
     }
