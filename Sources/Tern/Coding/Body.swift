@@ -105,6 +105,15 @@ extension Request {
             Body(content: .stream(BodySequence(trailers: trailers) { ChunkSource(chunks) }), contentType: contentType)
         }
 
+        /// Creates a body from chunks that can be iterated any number of times, always with the same bytes, so that it
+        /// can be sent again.
+        package static func chunks<Chunks: AsyncSequence & Sendable>(
+            _ chunks: Chunks, length: Int64, contentType: String?
+        ) -> Body where Chunks.Element == Data {
+            let sequence = BodySequence(length: length, isReplayable: true) { ChunkSource(chunks) }
+            return Body(content: .stream(sequence), contentType: contentType)
+        }
+
         /// A Boolean value that indicates whether there is no body. An empty body is a body.
         public var isNone: Bool {
             if case .none = content { true } else { false }
@@ -149,7 +158,7 @@ extension Request {
             switch content {
             case .none, .data, .encoded, .file: false
             case .multipart(let form): !form.isReplayable
-            case .stream: true
+            case .stream(let sequence): !sequence.isReplayable
             }
         }
 
@@ -180,14 +189,17 @@ final class BodySequence: Sendable {
     let length: Int64?
     /// Returns the fields after the last chunk; nil for none.
     let trailers: (@Sendable () async throws -> Headers)?
-    /// Opens the sequence. Called once.
+    /// Whether the sequence can be opened more than once, and is not that of a caller.
+    let isReplayable: Bool
+    /// Opens the sequence. Called once, unless it is replayable.
     let open: @Sendable () -> ChunkSource
 
     init(
-        length: Int64? = nil, trailers: (@Sendable () async throws -> Headers)? = nil,
+        length: Int64? = nil, trailers: (@Sendable () async throws -> Headers)? = nil, isReplayable: Bool = false,
         open: @escaping @Sendable () -> ChunkSource
     ) {
         self.length = length
+        self.isReplayable = isReplayable
         self.trailers = trailers
         self.open = open
     }

@@ -68,6 +68,9 @@ package final class ProgressMeter: Sendable {
         if update(sent: 0, of: length, received: 0, of: nil) { publish() }
     }
 
+    /// Begins an attempt of a transfer that sends its file again from the first byte.
+    package func beginAttempt(sending length: Int64) { beginAttempt(0, sending: length) }
+
     /// Sets the number of bytes of the request's body before the first attempt, which replaces it.
     func setMeasuredBody(_ length: Int64) {
         let isFirst = sentTotal.compareExchange(expected: Self.unknown, desired: length, ordering: .relaxed).exchanged

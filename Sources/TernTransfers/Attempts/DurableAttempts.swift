@@ -47,6 +47,8 @@ final class DurableAttempts<Event: DurableEvent, Value: Sendable>: Sendable {
     let time: TransferTime
     let meter = ProgressMeter()
     let states = Latest(Session.TaskState.running)
+    /// Whether a later run or process continues what this one has moved.
+    let continues: Bool
     let outcome = TaskValue<Value>()
     /// The request that the caller made.
     let firstRequest: Result<Request, NetworkError>
@@ -58,12 +60,16 @@ final class DurableAttempts<Event: DurableEvent, Value: Sendable>: Sendable {
 
     /// Creates the attempts of a transfer that has not begun.
     ///
-    /// - Parameter newURL: Returns another URL in place of one that the server has refused; nil if there is none.
+    /// - Parameters:
+    ///   - newURL: Returns another URL in place of one that the server has refused; nil if there is none.
+    ///   - continues: Whether a later run or process continues what this one has moved.
     init(
         _ request: Result<Request, NetworkError>, session: Session, retry: TransferRetry,
-        clock: some Clock<Duration>, newURL: (@Sendable (NetworkError) async throws -> URL)? = nil
+        clock: some Clock<Duration>, newURL: (@Sendable (NetworkError) async throws -> URL)? = nil,
+        continues: Bool = true
     ) {
         firstRequest = request
+        self.continues = continues
         self.session = session
         time = TransferTime(clock, maximum: retry.maximumTime)
         self.newURL = newURL
