@@ -15,11 +15,12 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The process that the crash tests of durable transfers kill. It downloads a URL to a file, uploads a file by tus, or
-/// runs a queue in a folder:
+/// The process that the crash tests of durable transfers kill. It downloads a URL to a file, uploads a file by tus,
+/// uploads a file in one request and writes the trace to another file, or runs a queue in a folder:
 ///
 ///     DownloadCrashChild URL FILE SHA256 SEGMENTS
 ///     DownloadCrashChild upload URL FILE
+///     DownloadCrashChild put URL FILE TRACE
 ///     DownloadCrashChild queue URL FOLDER COUNT
 ///
 /// It ends with 0 when everything is there, and with 1 after an error, which it prints.
@@ -34,6 +35,11 @@ struct DownloadCrashChild {
             switch arguments.dropFirst().first {
             case "upload" where arguments.count == 4:
                 _ = try await client.upload(URL(filePath: arguments[3]), resuming: .tus(arguments[2])).value
+            case "put" where arguments.count == 5:
+                let put = WholeUpload.put(arguments[2])
+                let result = try await client.upload(URL(filePath: arguments[3]), retrying: put).value
+                let trace = result.trace.map(\.description).joined(separator: "\n")
+                try Data(trace.utf8).write(to: URL(filePath: arguments[4]))
             case "queue" where arguments.count == 5:
                 guard let count = Int(arguments[4]) else { exit(2) }
                 try await QueueChild(server: arguments[2], folder: arguments[3], count: count).run(client.session)

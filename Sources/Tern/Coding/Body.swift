@@ -105,6 +105,15 @@ extension Request {
             Body(content: .stream(BodySequence(trailers: trailers) { ChunkSource(chunks) }), contentType: contentType)
         }
 
+        /// Creates a body from chunks that can be iterated any number of times, always with the same bytes, so that it
+        /// can be sent again.
+        package static func chunks<Chunks: AsyncSequence & Sendable>(
+            _ chunks: Chunks, length: Int64, contentType: String?
+        ) -> Body where Chunks.Element == Data {
+            let sequence = BodySequence(length: length, isReplayable: true) { ChunkSource(chunks) }
+            return Body(content: .stream(sequence), contentType: contentType)
+        }
+
         /// A Boolean value that indicates whether there is no body. An empty body is a body.
         public var isNone: Bool {
             if case .none = content { true } else { false }
@@ -126,12 +135,30 @@ extension Request {
             if case .data(let data) = content, transformation == nil { data } else { nil }
         }
 
+        /// Returns the number of bytes that are sent, as far as it is known before the body is encoded, compressed or
+        /// read; nil otherwise, and for a body that cannot be measured.
+        ///
+        /// - Parameter stated: The Content-Length of the request; nil for none.
+        func length(stated: Int64?, _ files: FileStore) async -> Int64? {
+            if case .none = content { return 0 }
+            if transformation?.compression != nil { return nil }
+            switch content {
+            case .none: return 0
+            case .data(let data): return Int64(data.count)
+            case .encoded: return stated
+            // `try?`: the task itself fails with the reason.
+            case .file(let url): return try? await files.length(ofFile: url.path)
+            case .multipart(let form): return try? await MultipartMessage(form, files).length  // As above.
+            case .stream(let sequence): return sequence.length ?? stated
+            }
+        }
+
         /// Whether the body comes from a sequence of the caller.
         var isSequence: Bool {
             switch content {
             case .none, .data, .encoded, .file: false
             case .multipart(let form): !form.isReplayable
-            case .stream: true
+            case .stream(let sequence): !sequence.isReplayable
             }
         }
 
@@ -162,14 +189,17 @@ final class BodySequence: Sendable {
     let length: Int64?
     /// Returns the fields after the last chunk; nil for none.
     let trailers: (@Sendable () async throws -> Headers)?
-    /// Opens the sequence. Called once.
+    /// Whether the sequence can be opened more than once, and is not that of a caller.
+    let isReplayable: Bool
+    /// Opens the sequence. Called once, unless it is replayable.
     let open: @Sendable () -> ChunkSource
 
     init(
-        length: Int64? = nil, trailers: (@Sendable () async throws -> Headers)? = nil,
+        length: Int64? = nil, trailers: (@Sendable () async throws -> Headers)? = nil, isReplayable: Bool = false,
         open: @escaping @Sendable () -> ChunkSource
     ) {
         self.length = length
+        self.isReplayable = isReplayable
         self.trailers = trailers
         self.open = open
     }

@@ -24,6 +24,8 @@ public struct MultipartForm: Sendable {
             case data(Data)
             case file(path: String)
             case stream(@Sendable () -> ChunkSource, length: Int64)
+            /// Chunks that can be opened any number of times.
+            case chunks(@Sendable () -> ChunkSource, length: Int64)
             case form(MultipartForm)
         }
 
@@ -87,7 +89,7 @@ public struct MultipartForm: Sendable {
     public var isReplayable: Bool {
         parts.allSatisfy { part in
             switch part.content {
-            case .data, .file: true
+            case .data, .file, .chunks: true
             case .stream: false
             case .form(let form): form.isReplayable
             }
@@ -190,6 +192,28 @@ extension MultipartForm {
             Part(
                 headers: Self.headers(name, filename: filename, contentType: type),
                 content: .stream({ ChunkSource(stream) }, length: length)))
+    }
+
+    /// Appends the chunks of a sequence that can be iterated any number of times, always with the same bytes, so that the
+    /// form can be sent again.
+    package mutating func append<Chunks: AsyncSequence & Sendable>(
+        replayable chunks: Chunks, length: Int64, named name: String, filename: String, contentType: String
+    ) where Chunks.Element == Data {
+        append(
+            Part(
+                headers: Self.headers(name, filename: filename, contentType: contentType),
+                content: .chunks({ ChunkSource(chunks) }, length: length)))
+    }
+
+    /// The number of bytes after those of the last part.
+    package var lengthBehindLastPart: Int64 { Int64(boundary.utf8.count) + 8 }
+
+    /// Returns the number of bytes of the form. Its files are measured.
+    package func length() async throws -> Int64 { try await MultipartMessage(self, .shared).length }
+
+    /// Returns the bytes of the form.
+    package func makeSource() async throws -> sending ChunkSource {
+        try await MultipartMessage(self, .shared).makeSource(.shared)
     }
 
     /// Appends a form within the form, such as several files under one name (``mixed()``).

@@ -34,7 +34,7 @@ struct MultipartMessage: Sendable {
                 text += data
             case .file(let path):
                 try add(.file(path: path, length: try await files.length(ofFile: path)))
-            case .stream(let makeSource, let length):
+            case .stream(let makeSource, let length), .chunks(let makeSource, let length):
                 guard length >= 0 else { throw ChunkSource.WrongLength(part: "a part", stated: length, count: 0) }
                 try add(.stream(makeSource, length: length, name: "part \(index + 1)"))
             case .form(let form):

@@ -106,7 +106,9 @@ private struct Attempts {
             meter: task.meter, onHead: sentRequest.headReceiver(of: task))
         if let refusal = registry.refusal(of: attempt) { throw NetworkError(refusal, request: request.request) }
         if let left = timeouts.left, left <= .zero { throw task.deadlineError(request.request) }
-        guard task.begin(attempt) else { throw NetworkError(FailureCause.cancelled, request: request.request) }
+        guard task.begin(attempt, sending: body.map(\.length) ?? 0) else {
+            throw NetworkError(FailureCause.cancelled, request: request.request)
+        }
         if let body, let pipe { pump = BodyPump(body, into: pipe, for: attempt, over: registry.transport) }
         count += 1
         return attempt

@@ -57,12 +57,27 @@ package final class ProgressMeter: Sendable {
 
     /// Begins an attempt on the wire. After the first one, all numbers start over. Those of an earlier attempt, which
     /// can still end on the transport's thread, no longer count.
-    func beginAttempt(_ id: UInt64) {
+    ///
+    /// - Parameter length: The number of bytes of the request's body; nil if it is not known.
+    func beginAttempt(_ id: UInt64, sending length: Int64? = nil) {
         source.store(id, ordering: .relaxed)
         isSentBodyTaken.store(false, ordering: .relaxed)
-        guard attempts.add(1, ordering: .relaxed).newValue > 1 else { return }
+        guard attempts.add(1, ordering: .relaxed).newValue > 1 else {
+            if let length { sentTotal.store(length, ordering: .relaxed) }
+            return
+        }
         isBodyCounted.store(true, ordering: .relaxed)
-        if update(sent: 0, of: nil, received: 0, of: nil) { publish() }
+        sentTotal.store(length ?? Self.unknown, ordering: .relaxed)
+        if update(sent: 0, of: length, received: 0, of: nil) { publish() }
+    }
+
+    /// Begins an attempt of a transfer that sends its file again from the first byte.
+    package func beginAttempt(sending length: Int64) { beginAttempt(0, sending: length) }
+
+    /// Sets the number of bytes of the request's body before the first attempt, which replaces it.
+    func setMeasuredBody(_ length: Int64) {
+        let isFirst = sentTotal.compareExchange(expected: Self.unknown, desired: length, ordering: .relaxed).exchanged
+        if isFirst, isWatched.load(ordering: .relaxed) { publish() }
     }
 
     /// Returns the number of bytes of the request's body that the present attempt has sent, once; nil for none.
@@ -83,12 +98,12 @@ package final class ProgressMeter: Sendable {
         if isCounted, isWatched.load(ordering: .relaxed) { publish() }
     }
 
-    /// Stores the numbers of the running attempt. A total is nil if it is not known. `received` is nil for a compressed
-    /// body, whose bytes `setDecoded` counts. Returns whether a stream exists, so that the caller calls `publish()`
-    /// soon.
+    /// Stores the numbers of the running attempt. A total is nil if it is not known; one of the request's body that is
+    /// known stays. `received` is nil for a compressed body, whose bytes `setDecoded` counts. Returns whether a stream
+    /// exists, so that the caller calls `publish()` soon.
     package func update(sent: Int64, of sentTotal: Int64?, received: Int64?, of receivedTotal: Int64?) -> Bool {
         self.sent.store(sent, ordering: .relaxed)
-        self.sentTotal.store(sentTotal ?? Self.unknown, ordering: .relaxed)
+        if let sentTotal { self.sentTotal.store(sentTotal, ordering: .relaxed) }
         if let received { self.received.store(received, ordering: .relaxed) }
         self.receivedTotal.store(receivedTotal ?? Self.unknown, ordering: .relaxed)
         return isWatched.load(ordering: .relaxed)

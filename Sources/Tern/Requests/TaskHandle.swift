@@ -23,6 +23,8 @@ protocol TaskControl: AnyObject, Sendable {
 
     /// Waits for the head. Returns nil when the task ends, or the caller is cancelled, without one.
     func waitForHead() async -> ResponseHead?
+    /// Measures the body of a task that has sent nothing yet, once, so that its progress has a total.
+    func measureBody() async
     func resume()
     func pause()
     func cancel()
@@ -161,7 +163,16 @@ extension Session.Progress {
     }
 
     /// Returns the progress of the request bodies of several tasks together, like `combined(of:)` for their responses.
+    ///
+    /// The total is known before the tasks begin: bytes, files, forms of these, and streams of a stated length are
+    /// measured at once. It is nil as long as the length of one body is not known: that of a stream without a stated
+    /// length or of a compressed file until its task has ended, and that of an encoded value, such as JSON, or of
+    /// compressed bytes until its task has begun. A request that is sent again counts from zero, and its total stays;
+    /// the sum does not go back.
     public static func combined(ofUploads tasks: [any TaskHandle]) -> AsyncStream<Session.Progress> {
-        ProgressSampler.stream { combined(of: tasks.lazy.map { $0.erased.uploadProgressNow }) }
+        ProgressSampler.stream {
+            for task in tasks { await task.erased.control.measureBody() }
+            return combined(of: tasks.lazy.map { $0.erased.uploadProgressNow })
+        }
     }
 }

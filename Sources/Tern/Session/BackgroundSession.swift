@@ -165,7 +165,7 @@ private struct RestoredTaskExecution: Sendable {
         let wire = request.makeWireRequest(request.makeMessage(), priority: record.priority, timeouts: request.timeouts)
         let attempt = Attempt(wire, meter: record.meter) { head in record.receive(head) }
         transport.bind(attempt, to: BackgroundTransport.Adoption(task: task, onFile: onFile))
-        guard record.begin(attempt) else {
+        guard record.begin(attempt, sending: nil) else {
             transport.unbind(attempt)
             task.cancel()
             throw NetworkError(FailureCause.cancelled, request: request.request)

@@ -75,6 +75,8 @@ package final class TaskRecord: TaskControl {
         var watchdog: Task<Void, Never>?
         /// Whether the time for the task is over.
         var hasExpired = false
+        /// Whether the body of the request was measured for its progress.
+        var hasMeasuredBody = false
 
         /// Returns the properties; nil if both are nil. A function, because an initializer that returns nil has
         /// allocated the object by then.
@@ -175,6 +177,19 @@ package final class TaskRecord: TaskControl {
             shared.withLock { $0.handle?.headWaiters.removeAll { $0 === waiter } }
         }
         return head
+    }
+
+    /// Measures the body of a task that has sent nothing yet, once, so that its progress has a total.
+    func measureBody() async {
+        guard meter.upload.totalBytes == nil else { return }
+        let prepared = shared.withLock { shared -> PreparedRequest? in
+            let handle = shared.makeHandleState()
+            defer { handle.hasMeasuredBody = true }
+            return handle.hasMeasuredBody ? nil : shared.request
+        }
+        guard let prepared else { return }
+        let length = await prepared.request.body.length(stated: prepared.statedLength, registry.files)
+        if let length { meter.setMeasuredBody(length) }
     }
 
     // MARK: Commands of a handle. Calls take effect in call order: a transport only queues a command, so it is called
@@ -454,8 +469,10 @@ package final class TaskRecord: TaskControl {
 
     /// Starts an attempt. Returns false if the task was cancelled. The attempt of a paused task starts when the task is
     /// resumed, because an attempt that is started and then paused may send its request in between.
-    func begin(_ attempt: Attempt) -> Bool {
-        meter.beginAttempt(attempt.id)
+    ///
+    /// - Parameter length: The number of bytes of the request's body; nil if it is not known.
+    func begin(_ attempt: Attempt, sending length: Int64?) -> Bool {
+        meter.beginAttempt(attempt.id, sending: length)
         return shared.withLock { shared in
             guard !shared.lifecycle.isCancelled, shared.handle?.isStopped != true else { return false }
             shared.attempt = attempt

@@ -99,19 +99,31 @@ final class DownloadThrottle: Sendable {
     }
 }
 
-/// The time since the start of a transfer, by its clock.
+/// The time since the start of a transfer, by its clock and without its pauses.
 struct TransferTime: Sendable {
-    let elapsed: @Sendable () -> Duration
     let sleep: @Sendable (Duration) async throws -> Void
     /// The time that the transfer has; nil for any.
     private let maximum: Duration?
+    private let sinceStart: @Sendable () -> Duration
+    private let pauses = Pauses()
+
+    private final class Pauses: Sendable {
+        let time = Lock(ActiveTime())
+    }
 
     init(_ clock: some Clock<Duration>, maximum: Duration? = nil) {
         let start = clock.now
-        elapsed = { start.duration(to: clock.now) }
+        sinceStart = { start.duration(to: clock.now) }
         sleep = { try await clock.sleepWithoutDescriptor(for: $0) }
         self.maximum = maximum
     }
+
+    func elapsed() -> Duration { pauses.time.withLock { $0.elapsed(at: sinceStart()) } }
+
+    /// Stops the time until `resume()`.
+    func pause() { pauses.time.withLock { $0.pause(at: sinceStart()) } }
+
+    func resume() { pauses.time.withLock { $0.resume(at: sinceStart()) } }
 
     /// The time that is left; nil for any.
     var remaining: Duration? { maximum.map { $0 - elapsed() } }

@@ -14,6 +14,8 @@ protocol DurableEvent: Sendable {
     /// The decision to continue with a new URL; nil for a transfer that is never given one.
     static var urlReplacement: Self? { get }
     static var waitedForNetwork: Self { get }
+    static var paused: Self { get }
+    static var resumed: Self { get }
     static func failed(_ error: String) -> Self
     static func waited(_ delay: Duration) -> Self
 }
@@ -34,13 +36,19 @@ final class DurableAttempts<Event: DurableEvent, Value: Sendable>: Sendable {
         var trace: [Event] = []
         var wait: TransferWait?
         var endedOffline = false
-        /// The task that executes the transfer. Owned here, cancelled by `cancel`.
+        var lifecycle = TransferLifecycle()
+        /// The end of the run that a pause has ended; nil while the transfer runs.
+        var interruption: Result<Value, NetworkError>?
+        /// The task that executes the transfer. Owned here, cancelled by `cancel` and by `pause`.
         var driver: Task<Void, Never>?
     }
 
     let session: Session
     let time: TransferTime
     let meter = ProgressMeter()
+    let states = Latest(Session.TaskState.running)
+    /// Whether a later run or process continues what this one has moved.
+    let continues: Bool
     let outcome = TaskValue<Value>()
     /// The request that the caller made.
     let firstRequest: Result<Request, NetworkError>
@@ -52,24 +60,39 @@ final class DurableAttempts<Event: DurableEvent, Value: Sendable>: Sendable {
 
     /// Creates the attempts of a transfer that has not begun.
     ///
-    /// - Parameter newURL: Returns another URL in place of one that the server has refused; nil if there is none.
+    /// - Parameters:
+    ///   - newURL: Returns another URL in place of one that the server has refused; nil if there is none.
+    ///   - continues: Whether a later run or process continues what this one has moved.
     init(
         _ request: Result<Request, NetworkError>, session: Session, retry: TransferRetry,
-        clock: some Clock<Duration>, newURL: (@Sendable (NetworkError) async throws -> URL)? = nil
+        clock: some Clock<Duration>, newURL: (@Sendable (NetworkError) async throws -> URL)? = nil,
+        continues: Bool = true
     ) {
         firstRequest = request
+        self.continues = continues
         self.session = session
         time = TransferTime(clock, maximum: retry.maximumTime)
         self.newURL = newURL
         state = Lock(State(request: request))
     }
 
+    // A paused transfer without a handle can never be resumed. Its readers are not left waiting.
+    deinit {
+        if taskState.isTerminal { return }
+        meter.finish()
+        states.finish { _ in .cancelled }
+        outcome.deliver(.failure(cancellation))
+    }
+
     // MARK: The transfer
+
+    /// The work of a transfer, from where the last run has left it.
+    typealias Perform = @Sendable () async throws(NetworkError) -> Value
 
     /// Starts a task that performs the transfer, and delivers its end.
     ///
     /// - Parameter actor: The actor of the transfer, on which its end is delivered without another thread.
-    func start(on actor: any Actor, _ perform: @escaping @Sendable () async throws(NetworkError) -> Value) {
+    func start(on actor: any Actor, _ perform: @escaping Perform) {
         // Owned here and cancelled by `cancel`; it ends with the transfer.
         let task: Task<Void, Never>
         if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
@@ -78,33 +101,108 @@ final class DurableAttempts<Event: DurableEvent, Value: Sendable>: Sendable {
         } else {
             task = Task { await self.run(isolation: actor, perform) }
         }
-        state.withLock { $0.driver = task }
+        let isInterrupted = state.withLock { state in
+            state.driver = task
+            return state.lifecycle.isInterrupted
+        }
+        if isInterrupted { task.cancel() }
     }
 
-    private func run(
-        isolation: isolated any Actor, _ perform: @Sendable () async throws(NetworkError) -> Value
-    ) async {
+    private func run(isolation: isolated any Actor, _ perform: @escaping Perform) async {
         let result = await Result(perform)
+        let end: Session.TaskState =
+            switch result {
+            case .success: .completed
+            case .failure(let error): error.isCancelled ? .cancelled : .failed
+            }
+        let action = state.withLock { state in
+            state.driver = nil
+            let action = state.lifecycle.runEnded(end)
+            if action == .none { state.interruption = result }
+            return action
+        }
+        switch action {
+        case .deliver: deliver(result)
+        case .start: start(on: isolation, perform)
+        case .none, .interrupt: break
+        }
+    }
+
+    private func deliver(_ result: Result<Value, NetworkError>) {
         meter.finish()
+        let state = state.withLock { $0.lifecycle.state }
+        states.finish { _ in state }
         outcome.deliver(result)
     }
 
-    func cancel() { state.withLock { $0.driver }?.cancel() }
+    /// Ends the transfer. One that is paused ends at once.
+    func cancel() {
+        let (action, driver, interruption) = state.withLock { state in
+            (state.lifecycle.cancel(), state.driver, state.interruption)
+        }
+        switch action {
+        case .interrupt: driver?.cancel()
+        case .deliver: deliver(interruption ?? .failure(cancellation))
+        case .none, .start: break
+        }
+    }
+
+    /// Ends the run, so that the transfer holds nothing until it is resumed.
+    func pause() {
+        let (action, driver) = change { $0.pause() }
+        if action == .interrupt { driver?.cancel() }
+    }
+
+    /// Begins another run of a paused transfer.
+    func resume(on actor: any Actor, _ perform: @escaping Perform) {
+        let (action, _) = change { $0.resume() }
+        if action == .start { start(on: actor, perform) }
+    }
+
+    /// Performs a command, and shows the new state.
+    private func change(
+        _ command: (inout TransferLifecycle) -> TransferLifecycle.Action
+    ) -> (TransferLifecycle.Action, driver: Task<Void, Never>?) {
+        let (hasChanged, action, driver) = state.withLock { state in
+            let before = state.lifecycle.state
+            let action = command(&state.lifecycle)
+            let hasChanged = state.lifecycle.state != before
+            // Under the lock, so that the time and the trace have the order of the commands.
+            if hasChanged {
+                let isPaused = state.lifecycle.state == .suspended
+                if isPaused { time.pause() } else { time.resume() }
+                Self.add([isPaused ? .paused : .resumed], to: &state.trace)
+            }
+            return (hasChanged, action, state.driver)
+        }
+        if hasChanged {
+            meter.taskPausedOrResumed()
+            // Of two calls at the same time, each shows the state after both.
+            states.update { _ in self.taskState }
+        }
+        return (action, driver)
+    }
+
+    /// Whether the transfer is paused, and holds nothing any more.
+    var isPaused: Bool { state.withLock { $0.lifecycle.isPaused } }
+
+    /// The state that a handle shows.
+    var taskState: Session.TaskState { state.withLock { $0.lifecycle.state } }
 
     /// The decisions so far, oldest first.
     var trace: [Event] { state.withLock { $0.trace } }
 
     /// Adds decisions to the trace.
-    func record(_ events: Event...) {
-        state.withLock { state in
-            state.trace += events
-            let excess = state.trace.count - Self.traceLimit
-            if excess > 0 { state.trace.removeFirst(excess) }
-        }
+    func record(_ events: Event...) { state.withLock { Self.add(events, to: &$0.trace) } }
+
+    private static func add(_ events: [Event], to trace: inout [Event]) {
+        trace += events
+        let excess = trace.count - traceLimit
+        if excess > 0 { trace.removeFirst(excess) }
     }
 
     /// The reason for which no bytes move at present; nil for none.
-    var wait: TransferWait? { state.withLock { $0.wait } }
+    var wait: TransferWait? { state.withLock { $0.lifecycle.isInterrupted ? nil : $0.wait } }
 
     /// Whether the transfer has ended because there is no network, for which its queue waits.
     var endedOffline: Bool { state.withLock { $0.endedOffline } }

@@ -83,6 +83,11 @@ actor DurableDownload {
         }
     }
 
+    /// Continues a paused download from its part.
+    nonisolated func resume() {
+        attempts.resume(on: self) { () throws(NetworkError) in try await self.perform() }
+    }
+
     /// Cancels the download, waits for its end and removes its part.
     func discard() async throws(NetworkError) {
         attempts.cancel()
@@ -124,6 +129,7 @@ actor DurableDownload {
 
     private func perform() async throws(NetworkError) -> DurableDownloadResult {
         let request = try attempts.firstRequest.get()
+        forgetPart()
         let part = DownloadPart(
             destination: try checkedPath(request), synchronizes: options.synchronizes,
             synchronizesEnd: options.hooks != nil, system: system)
@@ -152,6 +158,13 @@ actor DurableDownload {
         } catch {
             throw ending(error, rest: await part.closeKeepingPart(), part)
         }
+    }
+
+    /// Forgets what is known of a part, which another download can have changed during a pause.
+    private func forgetPart() {
+        (control, segments, hash, startOverReason, contradicted) = (nil, nil, nil, nil, nil)
+        (mayUseSegments, doubt, stage) = (true, .noValidator, .rest)
+        rule = ContinuationRule(offset: 0, validators: StrongValidators())
     }
 
     /// Checks everything that needs no file, and returns the path of the destination.

@@ -37,6 +37,12 @@ public struct DurableDownloadTask: Sendable {
     /// The present progress.
     public var progressNow: Session.Progress { download.attempts.meter.download }
 
+    /// The state: `.suspended` from ``pause()`` to ``resume()``, and `.running` before and after that.
+    public var state: Session.TaskState { download.attempts.taskState }
+
+    /// The states from now on. The current one comes first, and the terminal one is never lost.
+    public var states: AsyncStream<Session.TaskState> { download.attempts.states.stream() }
+
     /// The decisions so far, oldest first: where the download continued, and why it started over. The newest 1,000 are
     /// kept.
     public var trace: [DurableDownloadEvent] { download.attempts.trace }
@@ -56,7 +62,22 @@ public struct DurableDownloadTask: Sendable {
         nonmutating set { download.requests.throttle.rate = newValue }
     }
 
-    /// Ends the download with an error of kind `.cancelled`. The part stays beside the destination, and the next
+    /// Pauses the download until ``resume()``. Has no effect on one that is paused or has ended.
+    ///
+    /// A paused download holds no connection, no timer and no file, and its time limits stop. Its part stays beside the
+    /// destination, unless nothing can continue it. The pause is not stored: a later download to the same destination,
+    /// in this process or another one, continues the part. A download whose last byte is written when the pause comes
+    /// ends. A paused download whose handles are all released leaves its part, and ends.
+    public func pause() { download.attempts.pause() }
+
+    /// Continues a paused download at once, also if it was paused in a wait before its next attempt. Has no effect on
+    /// one that is not paused.
+    ///
+    /// The download fails with ``Tern/NetworkError/Kind/downloadInProgress``, or waits, if another one has its
+    /// destination meanwhile: ``DurableDownloadOptions/contention``.
+    public func resume() { download.resume() }
+
+    /// Ends the download with an error of kind `.cancelled`, also while it is paused. The part stays beside the destination, and the next
     /// download to the same destination continues it. A part that nothing can continue, because the server gave no
     /// validator, is removed.
     public func cancel() { download.attempts.cancel() }
@@ -88,7 +109,7 @@ public struct DurableDownloadResult: Sendable, Hashable {
     public let receivedBytes: Int64
     /// The number of attempts of this process; 0 if an earlier one had received everything.
     public let attempts: Int
-    /// The time from the start in this process to the end.
+    /// The time from the start in this process to the end, without pauses.
     public let duration: Duration
     /// The digest by which the file was verified; nil if neither the caller nor the server stated one.
     public let digest: FileDigest?
@@ -112,6 +133,10 @@ public enum DurableDownloadEvent: Sendable, Hashable {
     case waited(Duration)
     /// The download waited for the network, or for the time of the next trial.
     case waitedForNetwork
+    /// The caller paused the download.
+    case paused
+    /// The caller continued the download after a pause.
+    case resumed
     /// The caller gave a new URL.
     case replacedURL
     /// The download waited for another one with the same destination.
@@ -144,6 +169,8 @@ extension DurableDownloadEvent: CustomStringConvertible {
         case .failed(let error): "an attempt failed: \(error)"
         case .waited(let delay): "tries again after \(delay)"
         case .waitedForNetwork: "waits for the network"
+        case .paused: "is paused"
+        case .resumed: "is continued after a pause"
         case .replacedURL: "continues with a new URL"
         case .waitedForOtherDownload: "waits for another download with the same destination"
         case .finishedByOtherDownload: "another download has finished the file"

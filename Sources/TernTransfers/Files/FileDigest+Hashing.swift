@@ -48,6 +48,15 @@ extension FileDigest {
         }
     }
 
+    /// Hashes the bytes of a form, as they are sent.
+    init(_ algorithm: Algorithm, of form: MultipartForm) async throws(NetworkError) {
+        do {
+            self = try await Self.hash(try await form.makeSource(), algorithm)
+        } catch {
+            throw Self.problem(error, "the form")
+        }
+    }
+
     @concurrent
     private static func hash(_ source: sending ChunkSource, _ algorithm: Algorithm) async throws -> FileDigest {
         guard let hash = FileHash(algorithm) else {

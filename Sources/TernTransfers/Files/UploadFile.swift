@@ -85,6 +85,11 @@ actor UploadFile {
         guard let descriptor, DiskCall.identity(of: descriptor) == opened else { throw changed }
     }
 
+    /// Throws if what has the name of the file is not the one that was opened, in the form that it had.
+    func checkInPlace() throws(FileFailure) {
+        guard let opened, DiskCall.identity(of: path) == opened else { throw changed }
+    }
+
     private var changed: FileFailure {
         FileFailure("read", path, code: DiskCall.stale, reason: "the file changed during the upload")
     }

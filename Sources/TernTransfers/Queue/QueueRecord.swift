@@ -119,6 +119,8 @@ struct QueueOptions: Sendable, Equatable, Codable {
     private var metadata: [String: String]?
     private var chunkSize: Int?
     private var checksum: String?
+    private var fileField: String?
+    private var formFields: [String: String]?
 
     init(_ transfer: TransferQueue.Transfer) {
         fields = transfer.headers.map { Field(name: $0.name, value: $0.value) }
@@ -135,6 +137,7 @@ struct QueueOptions: Sendable, Equatable, Codable {
             metadata = transfer.metadata
             chunkSize = transfer.chunkSize
             checksum = transfer.checksum?.rawValue
+            if uploadProtocol == .multipart { (fileField, formFields) = (transfer.fileField, transfer.fields) }
         }
     }
 
@@ -166,7 +169,7 @@ struct QueueOptions: Sendable, Equatable, Codable {
         }
         if let digest, digest.digest == nil { return "the digest is not valid" }
         if let checksum, FileDigest.Algorithm(rawValue: checksum) == nil { return "the checksum is not known" }
-        return download.problem ?? upload.problem
+        return download.problem ?? (isWholeUpload ? upload.wholeProblem : upload.problem)
     }
 
     var headers: Headers { Headers(fields.map { Headers.Field(name: $0.name, value: $0.value) }) }
@@ -189,6 +192,15 @@ struct QueueOptions: Sendable, Equatable, Codable {
         options.chunkSize = chunkSize
         options.checksum = checksum.flatMap { FileDigest.Algorithm(rawValue: $0) }
         return options
+    }
+
+    /// Whether the file is uploaded in one request.
+    var isWholeUpload: Bool { uploadProtocol == .put || uploadProtocol == .multipart }
+
+    /// The form around the file; nil for none.
+    var form: WholeUpload.Form? {
+        guard uploadProtocol == .multipart else { return nil }
+        return WholeUpload.Form(fileField: fileField ?? "file", fields: formFields ?? [:])
     }
 
     var uploadKind: UploadMessages.Kind { uploadProtocol == .httpDraft ? .httpDraft : .tus }

@@ -51,8 +51,12 @@ extension TransferQueue {
         /// The number of bytes of one request of an upload; nil, the default, for the rest of the file.
         public var chunkSize: Int?
         /// The hash function by which the server verifies the bytes of an upload's requests; nil, the default, for
-        /// none.
+        /// none: ``DurableUploadOptions/checksum``.
         public var checksum: FileDigest.Algorithm?
+        /// The name of the form's field with an upload's file, with ``UploadProtocol/multipart``. `file` by default.
+        public var fileField = "file"
+        /// The other fields of the form, with ``UploadProtocol/multipart``. They are stored, and sent before the file.
+        public var fields: [String: String] = [:]
 
         let kind: Item.Kind
         let url: URL
@@ -72,7 +76,8 @@ extension TransferQueue {
             Transfer(kind: .download, url: url, file: file)
         }
 
-        /// Returns an upload of a file to the absolute URL at which a server creates uploads.
+        /// Returns an upload of a file to an absolute URL: that at which a server creates uploads, or that of a PUT or
+        /// of a form.
         public static func upload(_ file: URL, to endpoint: URL, by uploadProtocol: UploadProtocol) -> Transfer {
             Transfer(kind: .upload, url: endpoint, file: file, uploadProtocol: uploadProtocol)
         }
@@ -91,12 +96,17 @@ extension TransferQueue {
         }
     }
 
-    /// A protocol by which an upload is continued: ``UploadResumption``.
+    /// The way in which a file is uploaded: a protocol by which an upload is continued (``UploadResumption``), or one
+    /// request, of which nothing is continued (``WholeUpload``).
     public enum UploadProtocol: String, Sendable, Hashable, Codable {
         /// The tus protocol, version 1.0.0.
         case tus
         /// "Resumable Uploads for HTTP" of the IETF. The upload is created with POST.
         case httpDraft
+        /// A PUT whose body is the file, such as to a presigned URL of an object store.
+        case put
+        /// A POST of a form with the file: ``Transfer/fileField`` and ``Transfer/fields``.
+        case multipart
     }
 }
 

@@ -366,7 +366,8 @@ extension TransferQueue {
         if let transfer = transfers[id], state == .running {
             let progress = transfer.attempts.progress
             return Session.Progress(
-                completedBytes: progress.completedBytes, totalBytes: progress.totalBytes ?? record.total)
+                completedBytes: progress.completedBytes, totalBytes: progress.totalBytes ?? record.total,
+                attempt: progress.attempt)
         }
         return Session.Progress(
             completedBytes: record.completed, totalBytes: record.total, isFinished: state.hasEnded)

@@ -12,6 +12,8 @@ protocol RunningAttempts: Sendable {
     /// The reason for which no bytes move at present; nil for none.
     var wait: TransferWait? { get }
     var progress: Session.Progress { get }
+    /// Whether a later transfer of the item continues what this one has moved.
+    var continues: Bool { get }
     /// Whether the transfer has ended because there is no network.
     var endedOffline: Bool { get }
     /// The error of the transfer when it has ended; nil after success.
@@ -178,7 +180,8 @@ extension TransferQueue {
                 .success(request), session: session, to: file, options: download, system: configuration.system
             ).attempts
         case .upload:
-            var request = Request(.post, target, headers: options.headers)
+            let isPut = options.isWholeUpload && options.form == nil
+            var request = Request(isPut ? .put : .post, target, headers: options.headers)
             request.priority = record.priority
             var upload = options.upload
             retry.policy.statuses.formUnion(upload.retry.policy.statuses.intersection([409, 423, 460]))
@@ -187,6 +190,18 @@ extension TransferQueue {
                 credentials: credentials,
                 record: { result throws(TransferQueueError) in try await self.store(Result(result), of: id) },
                 throttles: throttles)
+            guard !options.isWholeUpload else {
+                if let credentials {
+                    upload.url = { error in
+                        guard let url = try await credentials().url else { throw error }
+                        return url
+                    }
+                }
+                return RetriedUpload.started(
+                    file, .success(request), form: options.form, session: session, options: upload,
+                    system: configuration.system
+                ).attempts
+            }
             return DurableUpload.started(
                 file, .success(request), kind: options.uploadKind, session: session, options: upload,
                 system: configuration.system
@@ -238,7 +253,7 @@ extension TransferQueue {
     ///   - failure: Its error; nil after success.
     ///   - isOffline: Whether it ended because there was no network. The network can be back.
     private func transferDidEnd(_ id: ItemID, _ failure: NetworkError?, isOffline: Bool) {
-        let progress = transfers.removeValue(forKey: id)?.attempts.progress
+        let attempts = transfers.removeValue(forKey: id)?.attempts
         defer { notify() }
         recorded.remove(id)
         guard var record = records[id] else { return perform(schedule.transferEnded(id, .finished)) }
@@ -247,8 +262,9 @@ extension TransferQueue {
             if keys[record.key] == id { keys[record.key] = nil }
             return perform(schedule.transferEnded(id, .finished))
         }
-        if let progress {
-            record.completed = min(progress.completedBytes, ControlFile.mostBytes)
+        if let attempts {
+            let progress = attempts.progress
+            record.completed = attempts.continues ? min(progress.completedBytes, ControlFile.mostBytes) : 0
             record.total = progress.totalBytes.map { min($0, ControlFile.mostBytes) } ?? record.total
         }
         // A closing queue removes what it was told to remove, too.

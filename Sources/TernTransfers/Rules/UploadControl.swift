@@ -9,19 +9,34 @@ import Foundation
 /// The description of an upload that a later process continues. It is a file that anybody who can write to the folder
 /// may have changed, so reading it checks each value.
 struct UploadControl: Sendable, Equatable, ControlDescription {
+    /// The way in which the file is uploaded.
+    enum Kind: String, Sendable, Codable {
+        case tus
+        case httpDraft
+        /// In one request, of which nothing is continued.
+        case whole
+
+        init(_ kind: UploadMessages.Kind) {
+            switch kind {
+            case .tus: self = .tus
+            case .httpDraft: self = .httpDraft
+            }
+        }
+    }
+
     private(set) var version = currentVersion
-    var kind: UploadMessages.Kind
+    var kind: Kind
     /// The digest of the URL at which uploads are created.
     var endpointDigest: String
-    /// The URL of the upload on the server. Knowing it is often enough to write to it, so the file can be read by its
-    /// owner alone.
+    /// The URL of the upload on the server; empty for one that is not continued. Knowing it is often enough to write to
+    /// it, so the file can be read by its owner alone.
     var url: String
     /// The size and the time of the last change of the file that is uploaded.
     var size: Int64
     var seconds: Int
     var nanoseconds: Int
 
-    init(kind: UploadMessages.Kind, endpointDigest: String, url: String, file: DiskCall.Identity) {
+    init(kind: Kind, endpointDigest: String, url: String, file: DiskCall.Identity) {
         (self.kind, self.endpointDigest, self.url) = (kind, endpointDigest, url)
         (size, seconds, nanoseconds) = (file.length, file.seconds, file.nanoseconds)
     }
@@ -32,7 +47,7 @@ struct UploadControl: Sendable, Equatable, ControlDescription {
             let control = try decoded(data)
             // `try?`: the reason of an invalid URL does not matter here.
             guard control.url.utf8.count <= 1 << 16, (0...ControlFile.mostBytes).contains(control.size),
-                (try? Target(absolute: control.url)) != nil
+                control.kind == .whole ? control.url.isEmpty : (try? Target(absolute: control.url)) != nil
             else { return .invalid }
             return .control(control)
         } catch {
@@ -51,7 +66,7 @@ struct UploadControl: Sendable, Equatable, ControlDescription {
     /// rules for `Location` hold: it must not give up TLS.
     func target(for endpoint: Target, endpointDigest: String, _ kind: UploadMessages.Kind) -> Target? {
         // `try?`: the URL was checked when the file was read.
-        guard self.kind == kind, self.endpointDigest == endpointDigest, let target = try? Target(absolute: url),
+        guard self.kind == Kind(kind), self.endpointDigest == endpointDigest, let target = try? Target(absolute: url),
             target.isSecure || !endpoint.isSecure
         else { return nil }
         return target

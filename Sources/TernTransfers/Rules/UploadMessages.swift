@@ -108,7 +108,7 @@ struct UploadMessages: Sendable, Equatable {
     }
 
     /// Returns a digest as `Content-Digest` has it (RFC 9530 §2).
-    private static func digestField(_ digest: FileDigest) -> String {
+    static func digestField(_ digest: FileDigest) -> String {
         let name =
             switch digest.algorithm {
             case .md5: "md5"

@@ -41,6 +41,44 @@ extension Client {
             try self.request(resumption.method, resumption.endpoint, headers: headers, configure: configure)
         }
         return DurableUploadTask(
-            upload: .started(file, request, kind: resumption.kind, session: session, options: options))
+            upload: DurableUpload.started(
+                file, request, kind: resumption.kind, session: session, options: options))
+    }
+
+    /// Uploads a file in one request to any server, and sends all of it again after a failure that can pass: a
+    /// connection that breaks, a server that is busy, and a machine without a network.
+    ///
+    /// ```swift
+    /// let task = client.upload(photo, retrying: .put(presignedURL))
+    /// print(try await task.value.bytes)
+    /// ```
+    ///
+    /// Nothing is continued: after a failure, and in a later process, the upload begins again with the first byte, and
+    /// its trace says so. The server can receive the file more than once, because a response can be lost. A failure that
+    /// does not pass, such as the 403 of a presigned URL that has expired, ends the upload at once, unless
+    /// ``TernTransfers/DurableUploadOptions/url`` gives another URL.
+    ///
+    /// A file that changes between two attempts, or while it is sent, fails with `.requestBody`. The hidden file beside
+    /// the file, which a killed process leaves, has nothing of the URL. The upload starts at once. Only one upload of a
+    /// file to the same place can run at a time; another one fails with
+    /// ``Tern/NetworkError/Kind/uploadInProgress``. Items of the query that sign a URL do not count for the place.
+    ///
+    /// - Parameters:
+    ///   - file: The file. Its URL has the scheme `file`.
+    ///   - upload: The request, with or without a form.
+    ///   - options: The description of the file, the limits, and the rules for trying again.
+    ///   - headers: The header fields of each attempt.
+    ///   - configure: Changes the request before it is sent.
+    @discardableResult
+    public func upload(
+        _ file: URL, retrying upload: WholeUpload, options: DurableUploadOptions = DurableUploadOptions(),
+        headers: Headers = [:], configure: Request.Change = { _ in }
+    ) -> DurableUploadTask {
+        let method: Request.Method = upload.form == nil ? .put : .post
+        let request = Result { () throws(NetworkError) in
+            try self.request(method, upload.endpoint, headers: headers, configure: configure)
+        }
+        return DurableUploadTask(
+            upload: RetriedUpload.started(file, request, form: upload.form, session: session, options: options))
     }
 }

@@ -10,8 +10,8 @@ import Foundation
 /// Executes one durable upload: lock → create or ask how much the server has → send the rest, as often as needed.
 ///
 /// The functions stand in the order in which they run. The file is read on the thread of ``UploadFile``.
-actor DurableUpload {
-    let attempts: DurableAttempts<DurableUploadEvent, DurableUploadResult>
+actor DurableUpload: RunningUpload {
+    nonisolated let attempts: UploadAttempts
     private let options: DurableUploadOptions
     private let source: URL
     private let kind: UploadMessages.Kind
@@ -62,22 +62,26 @@ actor DurableUpload {
     }
 
     /// The file and the request, without secrets. Nonisolated: both never change.
-    nonisolated var description: String {
-        switch attempts.firstRequest {
-        case .success(let request): "\(source.path) to \(request)"
-        case .failure(let error): "\(error)"
-        }
+    nonisolated var description: String { attempts.description(of: source) }
+
+    /// Continues a paused upload.
+    nonisolated func resume() {
+        attempts.resume(on: self) { () throws(NetworkError) in try await self.perform() }
     }
 
     // MARK: From call to response
 
     private func perform() async throws(NetworkError) -> DurableUploadResult {
         let request = try attempts.firstRequest.get()
-        let (file, endpointDigest) = try files(for: request)
+        // The upload on the server can have changed during a pause.
+        (target, mustInquire, hasAdopted) = (nil, false, false)
+        state = UploadMessages.State(offset: 0, isComplete: false)
+        let endpointDigest = UploadControl.digest(of: request.target)
+        let file = try file(endpointDigest)
         do throws(NetworkError) {
             let identity = try await attempts.fileCall("the file cannot be read", try await file.open())
             messages = UploadMessages(kind: kind, length: identity.length)
-            publish(0)
+            publish(attempts.meter.upload.completedBytes)
             let source = UploadSource(file: file, identity: identity, endpointDigest: endpointDigest)
             try await adopt(source)
             try await send(source)
@@ -100,46 +104,39 @@ actor DurableUpload {
             duration: attempts.time.elapsed(), response: response, trace: attempts.trace)
     }
 
-    /// Removes the description of an upload that does not run.
+    /// Removes the description of an upload that does not run, of any kind.
     func removePart() async throws(NetworkError) {
-        let (file, _) = try files(for: try attempts.firstRequest.get())
+        let request = try attempts.firstRequest.get()
+        // An upload in one request has a name without the signature of its URL.
+        for digest in [UploadControl.digest(of: request.target), ControlFile.digest(of: request.urlString)] {
+            try await removePart(try file(digest))
+        }
+    }
+
+    private func removePart(_ file: UploadFile) async throws(NetworkError) {
         guard file.hasControl else { return }
         let reason = "the control file cannot be removed"
-        guard let found = try await attempts.fileCall(reason, try await file.acquire()) else { throw inProgress }
+        guard let found = try await attempts.fileCall(reason, try await file.acquire()) else {
+            throw attempts.inProgress(source)
+        }
         if case .laterVersion = found { return await file.close(keepsControl: true) }
         try await attempts.fileCall(reason, try await file.discard())
     }
 
-    private var inProgress: NetworkError {
-        attempts.error(.uploadInProgress, "another upload of \(source.path) is running")
-    }
-
     /// Checks everything that needs no file, and returns the files of the upload.
-    private func files(for request: Request) throws(NetworkError) -> (UploadFile, endpointDigest: String) {
-        let path = try attempts.path(of: source, problem: options.problem)
-        let digest = UploadControl.digest(of: request.target)
-        let control = FilePath.join(
-            options.controlFolder ?? FilePath.folder(of: path),
-            UploadControl.name(of: FilePath.name(of: path), endpointDigest: digest))
-        return (UploadFile(path: path, controlPath: control, system: system), digest)
+    private func file(_ digest: String) throws(NetworkError) -> UploadFile {
+        try attempts.file(source, options, problem: options.problem, digest: digest, system: system)
     }
 
     /// Takes the lock, and continues the upload that the control file describes.
     private func adopt(_ source: UploadSource) async throws(NetworkError) {
         let file = source.file
-        let found = try await attempts.fileCall("the control file cannot be locked", try await file.acquire())
-        guard let found else { throw inProgress }
         let control: UploadControl
-        switch found {
-        case .nothing:
+        switch try await attempts.lock(file, of: self.source) {
+        case .nothing, .laterVersion:
             return
         case .invalid:
             return attempts.record(.startedOver(.controlInvalid))
-        case .laterVersion(let version):
-            await file.close(keepsControl: true)
-            throw attempts.error(
-                .unsupportedControlFile,
-                "a later version of Tern wrote the control file (version \(version)): \(file.controlPath)")
         case .control(let found):
             control = found
         }
@@ -260,7 +257,8 @@ actor DurableUpload {
 
     private func store(_ target: Target, of source: UploadSource) async throws(NetworkError) {
         let control = UploadControl(
-            kind: kind, endpointDigest: source.endpointDigest, url: target.string, file: source.identity)
+            kind: UploadControl.Kind(kind), endpointDigest: source.endpointDigest, url: target.string,
+            file: source.identity)
         try await attempts.fileCall("the control file cannot be written", try await source.file.store(control))
         hasAdopted = false
     }
@@ -317,10 +315,7 @@ actor DurableUpload {
             checksum = hash.finalize()
             body = .data(bytes, contentType: nil)
         }
-        // The rate of a queue can change, and is shared with others.
-        let throttle = options.hooks.map { hooks in
-            DownloadThrottle(rate: options.throttle, time: attempts.time, shared: hooks.throttles)
-        }
+        let throttle = options.sharedThrottle(attempts.time)
         if checksum == nil || throttle != nil {
             let range = FileRange(file: file, start: start, end: end, throttle: throttle)
             body = .stream(range, length: end - start, contentType: nil)

@@ -1,5 +1,11 @@
 public import Tern
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// The protocol by which an upload is continued, and the place where uploads are created.
 public struct UploadResumption: Sendable, Hashable {
     let kind: UploadMessages.Kind
@@ -39,22 +45,28 @@ public struct DurableUploadOptions: Sendable {
     /// Values that describe the file to a tus server (`Upload-Metadata`). The names are ASCII, without spaces and
     /// commas. The name of the file is added as `filename`, unless there is one, and ``contentType`` as `filetype`.
     public var metadata: [String: String] = [:]
-    /// The media type of the file. `application/octet-stream` by default.
+    /// The media type of the file. `application/octet-stream` by default. A field of the request replaces it.
     public var contentType = "application/octet-stream"
     /// The number of bytes of one request, at least 1; nil, the default, for the rest of the file. Servers and proxies
     /// that limit requests need a smaller one. With a ``checksum``, one request has at most 4 MiB.
     public var chunkSize: Int?
     /// The hash function by which the server verifies the bytes of each request: `Upload-Checksum` of tus, or
     /// `Content-Digest` (RFC 9530). nil, the default, for none. The bytes of a request that the server refuses (460)
-    /// are sent again.
+    /// are sent again. A ``WholeUpload`` has one request: a PUT also has `Repr-Digest`, and the digest of a form is that
+    /// of all its bytes. The file is read once more for it.
     public var checksum: FileDigest.Algorithm?
     /// The rate in bytes per second; nil, the default, for no limit.
     public var throttle: Int?
     /// The path of the folder of the control file; nil, the default, for the folder of the file. The folder must exist.
     public var controlFolder: String?
     /// The failures after which the upload is taken up again, and its limits. By default, the statuses 409, 423 and 460
-    /// of the protocols are among them.
+    /// of the protocols are among them; a ``WholeUpload`` is never sent again after 409 and 460.
     public var retry = TransferRetry()
+    /// Returns the URL to use in place of one that the server has refused with 400, 401, 403 or 410, such as a presigned
+    /// URL that has expired. The error has the response. Only for a ``WholeUpload``. If it throws, or the server refuses
+    /// two URLs more, the upload fails with the refusal. nil, the default, if there is no other URL: the upload then
+    /// fails at the first refusal.
+    public var url: (@Sendable (_ error: NetworkError) async throws -> URL)?
     /// The clock of the delays.
     public var clock: any Clock<Duration> = ContinuousClock()
 
@@ -68,11 +80,21 @@ public struct DurableUploadOptions: Sendable {
 
     /// The reason why no upload can have these options; nil if they are valid.
     var problem: String? {
-        if let throttle, throttle < 1 {
-            return "the upload is throttled to \(throttle) bytes a second, and would never end"
-        }
+        if let throttleProblem { return throttleProblem }
         if let chunkSize, chunkSize < 1 { return "\(chunkSize) bytes are no size of a chunk" }
         return metadata.keys.sorted().lazy.compactMap { UploadMessages.problem(ofMetadataName: $0) }.first
+    }
+
+    /// The reason why no upload in one request can have these options; nil if they are valid.
+    var wholeProblem: String? {
+        if let throttleProblem { return throttleProblem }
+        if chunkSize != nil { return "an upload in one request has no chunks" }
+        return metadata.isEmpty ? nil : "an upload in one request has no metadata: use the fields of a form"
+    }
+
+    private var throttleProblem: String? {
+        guard let throttle, throttle < 1 else { return nil }
+        return "the upload is throttled to \(throttle) bytes a second, and would never end"
     }
 }
 

@@ -7,11 +7,19 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
+extension Session.Progress {
+    /// Returns the progress of several durable uploads together, like `combined(of:)` for the tasks of a session. The sum
+    /// does not go back: it stands still until an upload that began again has passed it.
+    public static func combined(of uploads: [DurableUploadTask]) -> AsyncStream<Session.Progress> {
+        ProgressSampler.stream { combined(of: uploads.lazy.map(\.progressNow)) }
+    }
+}
+
 /// A handle to a durable upload: its progress, its trace and its value.
 ///
 /// A handle is a small value that can be copied and sent anywhere. Releasing it cancels nothing.
 public struct DurableUploadTask: Sendable {
-    let upload: DurableUpload
+    let upload: any RunningUpload
 
     /// The finished upload, awaited by any number of callers. Cancelling the caller ends only its wait, with an error
     /// of kind `.cancelled`. Call ``cancel()`` to end the upload.
@@ -24,6 +32,10 @@ public struct DurableUploadTask: Sendable {
 
     /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes
     /// that the server has, and does not go back.
+    ///
+    /// A ``WholeUpload`` counts the bytes of the file, without those of a form around it. Its progress stays while it
+    /// waits after a failure. Each further attempt begins a new ``Tern/Session/Progress/attempt`` with no byte, so that
+    /// the fraction goes back to 0; the total stays.
     public var progress: AsyncStream<Session.Progress> { upload.attempts.meter.uploadStream }
 
     /// The present progress.
@@ -35,7 +47,23 @@ public struct DurableUploadTask: Sendable {
     /// The reason for which the upload moves no bytes at present; nil while it moves bytes, and after its end.
     public var waitsFor: TransferWait? { upload.attempts.wait }
 
-    /// Ends the upload with an error of kind `.cancelled`. The next upload of the file to the same place continues it.
+    /// The state: `.suspended` from ``pause()`` to ``resume()``, and `.running` before and after that.
+    public var state: Session.TaskState { upload.attempts.taskState }
+
+    /// The states from now on. The current one comes first, and the terminal one is never lost.
+    public var states: AsyncStream<Session.TaskState> { upload.attempts.states.stream() }
+
+    /// Pauses the upload until ``resume()``. Has no effect on one that is paused or has ended.
+    ///
+    /// A paused upload holds no connection, no timer and no file, and its time limits stop. The pause is not stored: a
+    /// later upload of the file to the same place, in this process or another one, continues it. A paused upload whose
+    /// handles are all released ends. A ``WholeUpload`` begins again with the first byte when it is resumed.
+    public func pause() { upload.attempts.pause() }
+
+    /// Continues a paused upload at once: a server with a protocol is asked how much it has. Has no effect on one that is not paused.
+    public func resume() { upload.resume() }
+
+    /// Ends the upload with an error of kind `.cancelled`, also while it is paused. The next upload of the file to the same place continues it.
     public func cancel() { upload.attempts.cancel() }
 }
 
@@ -49,7 +77,9 @@ extension DurableUploadTask: CustomStringConvertible, CustomReflectable {
 
 /// A finished durable upload.
 public struct DurableUploadResult: Sendable {
-    /// The URL of the upload on the server. Knowing it is often enough to read or change the upload.
+    /// The URL of the upload on the server. Knowing it is often enough to read or change the upload. For a
+    /// ``WholeUpload``, the `Location` of a response with status 201, or else the URL of the request; without its query,
+    /// which can hold a signature.
     public let url: URL
     /// The size of the file in bytes.
     public let bytes: Int64
@@ -57,7 +87,7 @@ public struct DurableUploadResult: Sendable {
     public let sentBytes: Int64
     /// The number of attempts of this process.
     public let attempts: Int
-    /// The time from the start in this process to the end.
+    /// The time from the start in this process to the end, without pauses.
     public let duration: Duration
     /// The last response, with its body; nil if it was lost, and the server said later that it has the whole file.
     public let response: Response<Data>?
@@ -77,9 +107,11 @@ extension DurableUploadResult: CustomStringConvertible, CustomReflectable {
 public enum DurableUploadEvent: Sendable, Hashable {
     /// The server created an upload, and has no byte yet.
     case created
+    /// The first attempt of an upload in one request began.
+    case started
     /// The upload continued after this many bytes that the server has.
     case continued(at: Int64)
-    /// The upload so far could not be continued, and another one was created.
+    /// The upload so far could not be continued, and another one began with the first byte.
     case startedOver(UploadStartOverReason)
     /// An attempt failed. The text is that of the error.
     case failed(String)
@@ -87,13 +119,19 @@ public enum DurableUploadEvent: Sendable, Hashable {
     case waited(Duration)
     /// The upload waited for the network, or for the time of the next trial.
     case waitedForNetwork
+    /// The caller gave a new URL.
+    case replacedURL
+    /// The caller paused the upload.
+    case paused
+    /// The caller continued the upload after a pause.
+    case resumed
     /// The server had the whole file already.
     case foundComplete
 }
 
 extension DurableUploadEvent: DurableEvent {
     static var isUpload: Bool { true }
-    static var urlReplacement: Self? { nil }
+    static var urlReplacement: Self? { .replacedURL }
 }
 
 extension DurableUploadEvent: CustomStringConvertible {
@@ -101,11 +139,15 @@ extension DurableUploadEvent: CustomStringConvertible {
     public var description: String {
         switch self {
         case .created: "begins with the first byte"
+        case .started: "sends the file"
         case .continued(let offset): "continues after \(offset) bytes"
         case .startedOver(let reason): "starts over: \(reason.words)"
         case .failed(let error): "an attempt failed: \(error)"
         case .waited(let delay): "tries again after \(delay)"
         case .waitedForNetwork: "waits for the network"
+        case .replacedURL: "continues with a new URL"
+        case .paused: "is paused"
+        case .resumed: "is continued after a pause"
         case .foundComplete: "the server has the whole file already"
         }
     }
@@ -118,6 +160,7 @@ extension UploadStartOverReason {
         case .gone: "the server does not have the upload any more"
         case .otherUpload: "the server has an upload of another file"
         case .controlInvalid: "the control file is not valid, or of another endpoint"
+        case .notResumable: "nothing of an upload in one request can be continued"
         }
     }
 }
@@ -132,4 +175,6 @@ public enum UploadStartOverReason: String, Sendable, Hashable {
     case otherUpload
     /// The control file is not valid, or belongs to another endpoint.
     case controlInvalid
+    /// The attempt before, of this process or an earlier one, sent the file in one request: ``WholeUpload``.
+    case notResumable
 }

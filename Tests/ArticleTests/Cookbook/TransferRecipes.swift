@@ -28,41 +28,24 @@ private func mirror(_ client: Client, into folder: URL) async throws {
     }
 }
 
-/// The progress of several tasks as one fraction.
-private actor TotalProgress {
-    private var parts: [TaskID: Session.Progress]
-
-    init(of tasks: [SessionTask<URL>]) {
-        parts = Dictionary(uniqueKeysWithValues: tasks.map { ($0.id, Session.Progress()) })
-    }
-
-    /// Returns the new fraction; nil as long as the length of a file is unknown.
-    func fraction(with progress: Session.Progress, of task: TaskID) -> Double? {
-        parts[task] = progress
-        let totals = parts.values.compactMap(\.totalBytes)
-        let total = totals.reduce(0, +)
-        guard totals.count == parts.count, total > 0 else { return nil }
-        return Double(parts.values.map(\.completedBytes).reduce(0, +)) / Double(total)
-    }
-}
-
 /// Downloads files at the same time, and shows one fraction for all of them.
 private func download(
-    _ names: [String], with client: Client, into folder: URL, show: @escaping @Sendable (Double) -> Void
+    _ names: [String], with client: Client, into folder: URL, show: (Double) -> Void
 ) async throws {
     let tasks = names.map { client.download($0, to: folder.appending(path: $0)) }
-    let total = TotalProgress(of: tasks)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        for task in tasks {
-            group.addTask {
-                for await progress in task.progress {
-                    if let fraction = await total.fraction(with: progress, of: task.id) { show(fraction) }
-                }
-                _ = try await task.value
-            }
-        }
-        try await group.waitForAll()
+    for await progress in Session.Progress.combined(of: tasks) {
+        if let fraction = progress.fractionCompleted { show(fraction) }
     }
+    for task in tasks { _ = try await task.value }
+}
+
+/// Uploads files at the same time, and shows one fraction for all of them.
+private func upload(_ files: [URL], with client: Client, show: (Double) -> Void) async throws {
+    let tasks = files.map { client.upload("photos", file: $0) }
+    for await progress in Session.Progress.combined(ofUploads: tasks) {
+        if let fraction = progress.fractionCompleted { show(fraction) }
+    }
+    for task in tasks { _ = try await task.value }
 }
 
 @Suite("Documentation: recipes for files", .timeLimit(.minutes(1)))
@@ -121,5 +104,14 @@ struct TransferRecipes {
         try await download(["one", "two"], with: client, into: folder) { fractions.add($0) }
         #expect(fractions.all.contains(1))
         #expect(try Data(contentsOf: folder.appending(path: "two")).count == 300_000)
+    }
+
+    @Test func severalUploadsHaveOneBar() async throws {
+        let files = ["a", "b"].map { folder.appending(path: $0) }
+        for file in files { try Data(repeating: 7, count: 400_000).write(to: file) }
+        let fractions = FractionLog()
+        try await upload(files, with: client) { fractions.add($0) }
+        #expect(fractions.all.first.map { $0 < 1 } == true)
+        #expect(fractions.all.last == 1)
     }
 }

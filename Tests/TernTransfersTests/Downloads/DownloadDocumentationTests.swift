@@ -51,6 +51,8 @@ struct DownloadDocumentationTests {
             options.segments = 8
             let task = client.download("test", to: folder.url("test"), resuming: .automatically, options: options)
             task.throttle = nil  // while it runs
+            task.pause()
+            task.resume()
             let result = try await task.value
             #expect(result.digest == options.digest)
             #expect(result.trace.contains(.replacedURL))

@@ -53,6 +53,14 @@ struct QueueDocumentationTests {
             let id = try await queue.enqueue(transfer)
             let upload = TransferQueue.Transfer.upload(photo, to: endpoint, by: .tus)
             try await queue.enqueue(contentsOf: [upload])  // all or none
+            do {
+                let presignedURL = endpoint
+                let put = TransferQueue.Transfer.upload(photo, to: presignedURL, by: .put)
+                var form = TransferQueue.Transfer.upload(photo, to: endpoint, by: .multipart)
+                form.fileField = "photo"
+                form.fields = ["album": "summer"]
+                #expect(put.uploadProtocol == .put && form.uploadProtocol == .multipart)
+            }
             let track = try await queue.userData(Track.self, of: id)
             #expect(track?.title == "One")
             try await queue.setDependencies(of: "index", on: ["album 7"])

@@ -270,7 +270,7 @@ struct DurableUploadTests {
                 return nil
             }
             let task = DurableUploadTask(
-                upload: .started(
+                upload: DurableUpload.started(
                     file, .success(try client.request(.post, "files")), kind: .tus, session: client.session,
                     options: options {
                         if isChecked { ($0.checksum, $0.chunkSize) = (.sha256, 400_000) }

@@ -45,4 +45,31 @@ struct UploadDocumentationTests {
             #expect(uploads.uploads.allSatisfy { $0.bytes == Array("test".utf8) } && uploads.checksums.count == 1)
         }
     }
+
+    @Test func examplesOfUploadsToAnyServerMatchTheirArticle() async throws {
+        let received = Log<Int>()
+        try await withServer { exchange in
+            received.add(try exchange.readBody().count)
+            try exchange.respond(status: received.all.count == 3 ? 403 : 200)
+        } test: { server, client, folder in
+            let photo = folder.url("photo.jpg")
+            try folder.write(Data("test".utf8), to: "photo.jpg")
+            let presignedURL = server.url("/photo.jpg?signature=1")
+            do {
+                let task = client.upload(photo, retrying: .put(presignedURL))
+                #expect(try await task.value.bytes == 4)
+            }
+            let form = WholeUpload.multipart("photos", named: "photo", fields: ["album": "summer"])
+            let result = try await client.upload(photo, retrying: form, headers: ["X-Client": "gallery"]).value
+            print(result.response?.head.status ?? 0, result.attempts)
+            do {
+                let presignedURL = { @Sendable () async throws in server.url("/photo.jpg?signature=2") }
+                var options = DurableUploadOptions()
+                options.url = { error in try await presignedURL() }
+                let task = client.upload(photo, retrying: .put("photo.jpg?signature=1"), options: options)
+                #expect(try await task.value.trace.contains(.replacedURL))
+            }
+            #expect(received.all.count == 4 && received.all[0] == 4 && received.all[1] > 4)
+        }
+    }
 }

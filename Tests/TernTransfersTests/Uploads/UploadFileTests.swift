@@ -35,7 +35,7 @@ struct UploadFileTests {
             #expect(calls.all.isEmpty)
             let session = Session(stub: StubTransport { _ in .data(Data()) })
             let upload = DurableUploadTask(
-                upload: .started(
+                upload: DurableUpload.started(
                     URL(filePath: path), .success(try Request(.post, "https://a.test/files")), kind: .tus,
                     session: session, options: DurableUploadOptions(), system: files))
             let error = try await failure { try await upload.value }

@@ -45,5 +45,38 @@ struct UploadKillTests {
             print("durable uploads: \(kills) kills, \(ends) files, all right")
         }
     }
+
+    @Test func uploadInOneRequestBeginsAgainAfterAKill() async throws {
+        let pattern = LoopbackServer.Pattern(count: 8 << 20, seed: 5)
+        let received = LoopbackServer.Gate()
+        let bodies = Log<[UInt8]>()
+        try await withServer { exchange in
+            if !received.isOpen {
+                _ = try exchange.readChunk(upTo: 1 << 20)
+                received.open()
+                return try exchange.waitForClientToClose()
+            }
+            bodies.add(try exchange.readBody())
+            try exchange.respond(text: "stored")
+        } test: { server, _, folder in
+            try folder.write(Data(pattern.bytes()), to: "file")
+            let url = server.url("/file?signature=5ecre7").absoluteString
+            let arguments = ["put", url, folder.url("file").path, folder.url("trace").path]
+            let first = try TransferProcess(arguments)
+            try await received.wait()
+            first.kill()
+            _ = try first.end()
+            let control = try #require(try folder.names.first { $0.hasSuffix(".json") })
+            #expect(try folder.bytes(control).firstRange(of: Data("5ecre7".utf8)) == nil)
+            guard case .exited(0) = try TransferProcess(arguments).end() else {
+                Issue.record("the second process failed")
+                return
+            }
+            let trace = String(decoding: try folder.bytes("trace"), as: UTF8.self)
+            #expect(trace == DurableUploadEvent.startedOver(.notResumable).description)
+            #expect(bodies.all.count == 1 && pattern.matches(try #require(bodies.all.first)))
+            #expect(try folder.names == ["file", "trace"])
+        }
+    }
 }
 #endif
