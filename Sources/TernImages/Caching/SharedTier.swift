@@ -50,7 +50,7 @@ final class SharedTier: Sendable {
 
     private func isPublic(_ request: ImageRequest) -> Bool {
         guard let sent = request.source.request, !request.options.handlesCookies,
-            !request.options.allowsInvalidCertificates
+            !request.options.acceptsAnyCertificate
         else { return false }
         return sent.method == .get && sent.body.isNone && sent.cookies == nil && sent.trust == nil
             && sent.unixSocketPath == nil && sent.target.user == nil && sent.target.password == nil

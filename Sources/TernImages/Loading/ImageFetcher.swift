@@ -375,7 +375,7 @@ extension ImageFetcher {
         var request = request
         request.priority = fetch.priority
         if !options.handlesCookies, request.cookies == nil { request.cookies = CookieUse.none }
-        if options.allowsInvalidCertificates { request.trust = .unchecked }
+        if options.acceptsAnyCertificate { request.trust = .unchecked }
         guard let prepare = configuration.hooks.prepare else { return request }
         do {
             return try await prepare(request)

@@ -41,7 +41,7 @@ struct ImageLoadKey: Sendable, Hashable {
         }
         let options = request.options.relevantToLoading
         let serial =
-            request.source.serial ?? (options.allowsInvalidCertificates ? ImageRequest.Source.serials.next() : nil)
+            request.source.serial ?? (options.acceptsAnyCertificate ? ImageRequest.Source.serials.next() : nil)
         content = Content(imageKey: imageKey, caching: caching, options: options, serial: serial)
     }
 

@@ -22,7 +22,7 @@ struct ImageKey: Sendable, Hashable {
         let options = request.options
         var source = named ?? request.source.key
         if !partition.name.isEmpty, request.source.request != nil { source = source.in(partition) }
-        self.source = options.allowsInvalidCertificates ? source.acceptingAnyCertificate : source
+        self.source = options.acceptsAnyCertificate ? source.acceptingAnyCertificate : source
         decoding = ImageDecodingOptions(
             targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,
             limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit)

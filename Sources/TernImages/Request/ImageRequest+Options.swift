@@ -32,13 +32,32 @@ extension ImageRequest {
         /// in the caches. If the store is in memory, later runs of the program do not find the image, unless the
         /// session names a `partition`.
         public var handlesCookies = false
+        #if os(Linux)
         /// A Boolean value that indicates whether the request accepts any certificate. False by default; never enable
         /// it in production.
         ///
-        /// The request uses a connection of its own, shares no load, and has its own keys in the caches. On Apple's
-        /// systems the load fails with an error of kind `.network`, because URLSession has one trust for a session:
-        /// give the pipeline a session whose `Session.Configuration.trust` accepts the host.
-        public var allowsInvalidCertificates = false
+        /// The request uses connections that only such requests share, shares no load, and has its own keys in the
+        /// caches. Not available on Apple's systems, where connections of one process share their trust: give the
+        /// pipeline a session whose `Session.Configuration.trust` accepts the host.
+        public var allowsInvalidCertificates: Bool {
+            get { acceptsAnyCertificate }
+            set { acceptsAnyCertificate = newValue }
+        }
+        #else
+        /// A Boolean value that indicates whether the request accepts any certificate. Not available on Apple's systems,
+        /// where a connection can resume a TLS session of the process without a look at the certificate, whatever the
+        /// trust of its request is.
+        @available(
+            *, unavailable,
+            message: "use a pipeline with a session of its own whose `configuration.trust.hosts` accepts the host"
+        )
+        public var allowsInvalidCertificates: Bool {
+            get { acceptsAnyCertificate }
+            set { acceptsAnyCertificate = newValue }
+        }
+        #endif
+        /// Whether the request accepts any certificate. Always false on Apple's systems.
+        var acceptsAnyCertificate = false
         /// A Boolean value that indicates whether processors are applied to every frame of an animation. False by
         /// default: the response then has the processed first frame, and the unprocessed frames.
         public var processesAnimations = false
