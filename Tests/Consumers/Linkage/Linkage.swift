@@ -1,12 +1,16 @@
 import Tern
 
-/// Prints the body of an address, if there is one among the arguments.
+/// Prints the bodies of the addresses among the arguments, or why there are none.
 @main
 enum Linkage {
-    static func main() async throws {
+    static func main() async {
         print("linked:", Client.self, Session.self)
         for address in CommandLine.arguments.dropFirst() {
-            print(try await Client().get(address, as: String.self))
+            do throws(NetworkError) {
+                print(try await Client().get(address, as: String.self))
+            } catch {
+                print("failed:", error.kind)
+            }
         }
     }
 }
