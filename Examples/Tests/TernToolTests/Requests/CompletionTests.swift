@@ -35,7 +35,8 @@ struct CompletionTests {
     }
 
     @Test(arguments: [
-        ("tern do", "download"), ("tern get --ca", "--cacert|--cache"), ("tern download --seg", "--segments"),
+        ("tern do", "download"), ("tern --js", "--json"), ("tern -k --ca", "--cacert|--cache"),
+        ("tern get --ca", "--cacert|--cache"), ("tern download --seg", "--segments"),
         ("tern queue re", "remove|resume"), ("tern upload --rev", "--reveal"),
     ])
     func installedScriptCompletesInBash(line: String, words: String) async throws {
