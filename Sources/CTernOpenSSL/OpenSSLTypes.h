@@ -20,7 +20,7 @@ struct tern_ssl_session {
     int is_address;
     int checks_host;
     int verifies_chain;
-    // The number of the rule that a certificate violates with which the handshake continues; X509_V_OK for none.
+    // The number of the rule that the certificates violate, if the handshake continues in spite of it, or X509_V_OK.
     int unverified_error;
     // State of the transport below.
     int is_at_end;

@@ -8,7 +8,8 @@ public import Foundation
 // `KeyValuePairs`, or an array of `URLQueryItem`. A literal is always a `Request.Query` or `Headers`, whose order and
 // mixed types it keeps: these forms are disfavored.
 
-/// A value that the verbs of a client take as a query.
+/// A type whose values the verbs of a client take as a query: `Request.Query`, dictionaries and `KeyValuePairs` of
+/// text, numbers and Booleans, and `[URLQueryItem]`. Your own types can conform.
 ///
 /// ```swift
 /// let filters: [String: String] = ["state": "open"]
@@ -19,7 +20,8 @@ public protocol QueryConvertible {
     var requestQuery: Request.Query { get }
 }
 
-/// A value that the verbs of a client take as header fields.
+/// A type whose values the verbs of a client take as header fields: `Headers` and `[String: String]`. Your own types can
+/// conform.
 public protocol HeadersConvertible {
     /// The header fields.
     var requestHeaders: Headers { get }
@@ -30,7 +32,7 @@ extension Request.Query: QueryConvertible {
     public var requestQuery: Request.Query { self }
 }
 
-extension Dictionary: QueryConvertible where Key == String, Value: CustomStringConvertible {
+extension Dictionary: QueryConvertible where Key == String, Value: LosslessStringConvertible {
     /// The items, ordered by name so that the result is the same in every run.
     public var requestQuery: Request.Query {
         Request.Query(
@@ -38,7 +40,7 @@ extension Dictionary: QueryConvertible where Key == String, Value: CustomStringC
     }
 }
 
-extension KeyValuePairs: QueryConvertible where Key == String, Value: CustomStringConvertible {
+extension KeyValuePairs: QueryConvertible where Key == String, Value: LosslessStringConvertible {
     /// The items in their order.
     public var requestQuery: Request.Query {
         Request.Query(map { Request.Query.Item(name: $0.key, value: $0.value.description) })
@@ -56,12 +58,13 @@ extension Headers: HeadersConvertible {
 }
 
 extension Dictionary: HeadersConvertible where Key == String, Value == String {
-    /// The header fields, ordered by name.
+    /// The header fields, ordered by name so that the result is the same in every run.
     public var requestHeaders: Headers { Headers(self) }
 }
 
 extension Client {
-    /// Returns the request that a verb sends, changed by `configure`.
+    /// Returns the request that a verb sends, changed by `configure`, like the function with a `Request.Query` and
+    /// `Headers`.
     ///
     /// - Throws: `NetworkError` of kind `.invalidRequest` if path and base URL do not form a URL that can be requested.
     @_disfavoredOverload
@@ -73,7 +76,8 @@ extension Client {
             method, path, query: query.requestQuery, headers: headers.requestHeaders, body: body, configure: configure)
     }
 
-    /// Sends a request of any method and decodes the response.
+    /// Sends a request of any method and decodes the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     public func send<T: Decodable & Sendable, Query: QueryConvertible, Fields: HeadersConvertible>(
         _ method: Request.Method, _ path: String, query: Query = Request.Query(), headers: Fields = Headers(),
@@ -85,7 +89,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a request of any method and returns the body.
+    /// Sends a request of any method and returns the body. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     @discardableResult
     public func send<Query: QueryConvertible, Fields: HeadersConvertible>(
@@ -98,7 +103,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a HEAD request, and returns the head of the response.
+    /// Sends a HEAD request, and returns the head of the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     public func head<Query: QueryConvertible, Fields: HeadersConvertible>(
         _ path: String, query: Query = Request.Query(), headers: Fields = Headers(),
@@ -109,7 +115,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a GET request, and decodes the response.
+    /// Sends a GET request, and decodes the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     public func get<T: Decodable & Sendable, Query: QueryConvertible, Fields: HeadersConvertible>(
         _ path: String, query: Query = Request.Query(), headers: Fields = Headers(), as type: T.Type = T.self,
@@ -120,7 +127,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a GET request, and returns the body of the response.
+    /// Sends a GET request, and returns the body of the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     @discardableResult
     public func get<Query: QueryConvertible, Fields: HeadersConvertible>(
@@ -132,7 +140,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a GET request, and decodes the response; nil if there is no such resource (404, 410).
+    /// Sends a GET request, and decodes the response; nil if there is no such resource (404, 410). Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     public func getIfPresent<T: Decodable & Sendable, Query: QueryConvertible, Fields: HeadersConvertible>(
         _ path: String, query: Query = Request.Query(), headers: Fields = Headers(), as type: T.Type = T.self,
@@ -143,7 +152,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a POST request, and decodes the response.
+    /// Sends a POST request, and decodes the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     public func post<T: Decodable & Sendable, Query: QueryConvertible, Fields: HeadersConvertible>(
         _ path: String, query: Query = Request.Query(), headers: Fields = Headers(), body: Request.Body = .none,
@@ -155,7 +165,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a POST request, and returns the body of the response.
+    /// Sends a POST request, and returns the body of the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     @discardableResult
     public func post<Query: QueryConvertible, Fields: HeadersConvertible>(
@@ -167,7 +178,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a PUT request, and decodes the response.
+    /// Sends a PUT request, and decodes the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     public func put<T: Decodable & Sendable, Query: QueryConvertible, Fields: HeadersConvertible>(
         _ path: String, query: Query = Request.Query(), headers: Fields = Headers(), body: Request.Body = .none,
@@ -179,7 +191,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a PUT request, and returns the body of the response.
+    /// Sends a PUT request, and returns the body of the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     @discardableResult
     public func put<Query: QueryConvertible, Fields: HeadersConvertible>(
@@ -191,7 +204,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a PATCH request, and decodes the response.
+    /// Sends a PATCH request, and decodes the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     public func patch<T: Decodable & Sendable, Query: QueryConvertible, Fields: HeadersConvertible>(
         _ path: String, query: Query = Request.Query(), headers: Fields = Headers(), body: Request.Body = .none,
@@ -203,7 +217,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a PATCH request, and returns the body of the response.
+    /// Sends a PATCH request, and returns the body of the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     @discardableResult
     public func patch<Query: QueryConvertible, Fields: HeadersConvertible>(
@@ -215,7 +230,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a DELETE request, and decodes the response.
+    /// Sends a DELETE request, and decodes the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     public func delete<T: Decodable & Sendable, Query: QueryConvertible, Fields: HeadersConvertible>(
         _ path: String, query: Query = Request.Query(), headers: Fields = Headers(), body: Request.Body = .none,
@@ -227,7 +243,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a DELETE request, and returns the body of the response.
+    /// Sends a DELETE request, and returns the body of the response. Like the function with a `Request.Query` and
+    /// `Headers`, with the same errors.
     @_disfavoredOverload
     @discardableResult
     public func delete<Query: QueryConvertible, Fields: HeadersConvertible>(

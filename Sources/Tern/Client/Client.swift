@@ -95,8 +95,8 @@ public struct Client: Sendable {
         self.init(baseURL: baseURL, session: Session(interceptors: interceptors), headers: headers)
     }
 
-    /// The URL that paths are resolved against, with a slash at its end; nil without one that can be requested. It has no
-    /// user information.
+    /// The base URL, with a slash at its end and without user information; nil if the client has none, or if it cannot be
+    /// requested: each call then fails with `.invalidRequest`, unless its path is a whole URL and the client has no base.
     public var baseURL: URL? { if case .success(let base) = base { base.root.url } else { nil } }
 
     private mutating func updateMarkedHeaders() {

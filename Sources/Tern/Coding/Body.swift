@@ -189,7 +189,7 @@ final class BodySequence: Sendable {
     let length: Int64?
     /// Returns the fields after the last chunk; nil for none.
     let trailers: (@Sendable () async throws -> Headers)?
-    /// Whether the sequence can be opened more than once, and is not that of a caller.
+    /// Whether the sequence can be opened any number of times, with the same bytes; false for every sequence of a caller.
     let isReplayable: Bool
     /// Opens the sequence. Called once, unless it is replayable.
     let open: @Sendable () -> ChunkSource

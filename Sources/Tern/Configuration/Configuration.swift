@@ -137,7 +137,7 @@ extension Session {
         /// cache refers to tasks, which refer to their configuration.
         var untypedCache: (any Sendable)?
         /// The transport in place of the wire, a `Transport`; nil for the wire. Without its type, because a transport
-        /// refers to attempts, which refer to their configuration. `TernTesting` sets it.
+        /// refers to attempts, which refer to their configuration. `TernTesting` sets it; any other value is ignored.
         package var untypedTransport: (any Sendable)?
         /// The name of the user that the session's responses belong to, in caches that sessions share: the images in
         /// memory and on the disk, and the responses of an `HTTPCache`. Sessions with the same name share cached

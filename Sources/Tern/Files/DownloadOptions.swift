@@ -38,8 +38,8 @@ public enum Download {
     /// name.
     private static let longestExtension = 100
 
-    /// Returns `folder/name-1.ext` for `folder/name.ext` and the number 1. No blank: a shell would split the name. A name that would become too long loses characters before the
-    /// number.
+    /// Returns `folder/name-1.ext` for `folder/name.ext` and the number 1. The number has no blank before it, so that a
+    /// shell does not split the name. A name that would become too long loses characters before the number.
     package static func numbered(_ path: String, _ number: Int) -> String {
         let name = FilePath.name(of: path)
         // A mark that follows the slash makes one character of both.

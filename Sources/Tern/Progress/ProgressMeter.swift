@@ -63,7 +63,8 @@ package final class ProgressMeter: Sendable {
         source.store(id, ordering: .relaxed)
         isSentBodyTaken.store(false, ordering: .relaxed)
         guard attempts.add(1, ordering: .relaxed).newValue > 1 else {
-            if let length { sentTotal.store(length, ordering: .relaxed) }
+            // A transfer of several requests, whose number is 0, knows the length of the whole.
+            if length != nil || id != 0 { sentTotal.store(length ?? Self.unknown, ordering: .relaxed) }
             return
         }
         isBodyCounted.store(true, ordering: .relaxed)

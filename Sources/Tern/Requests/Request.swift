@@ -360,8 +360,10 @@ extension Request: CustomStringConvertible, CustomReflectable {
         return "\(method.rawValue.printable(limit: 80)) \(target.description(revealing: revealed))\(label)"
     }
 
-    /// Returns the URL as it is sent, with the revealed values of query parameters only, and without user information
-    /// unless all values are revealed. For logs.
+    /// Returns the URL as it is sent, for logs: the values of query parameters are hidden except those that `revealed`
+    /// names, and so is the user information unless `revealed` is `.all`.
+    ///
+    /// - Parameter revealed: The query parameters whose values are shown. None by default.
     public func urlDescription(revealing revealed: RevealedValues = .none) -> String {
         target.description(revealing: revealed)
     }

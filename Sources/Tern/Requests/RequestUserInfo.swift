@@ -1,5 +1,5 @@
 extension Request {
-    /// The name and the type of a value in ``userInfo``.
+    /// A key of ``userInfo``: the type itself is the key, and states the type of its value.
     ///
     /// ```swift
     /// enum Feature: Request.UserInfoKey { typealias Value = String }
@@ -35,9 +35,8 @@ extension Request {
     /// never sent, and follow the request through redirects and retries. Empty by default.
     ///
     /// `Interceptor` and `SessionPolicy` find them in the request that they receive, `SessionObserver` and
-    /// `TaskRegistry.events` in `AnySessionTask.request`, and the caller in `NetworkError.request`. They do not
-    /// distinguish stored responses, nor requests that `CoalescingInterceptor` joins: of those, only the one that is
-    /// sent shows its own.
+    /// `TaskRegistry.events` in `AnySessionTask.request`, and the caller in `NetworkError.request`. Caches do not
+    /// look at them. Of requests that `CoalescingInterceptor` joins, only the one that is sent has its own in the hooks.
     public var userInfo: UserInfo {
         get { options?.fields.userInfo ?? UserInfo() }
         set { change { $0.userInfo = newValue } }

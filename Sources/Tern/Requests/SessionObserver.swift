@@ -9,7 +9,8 @@ public import Foundation
 ///
 /// For one task the stages are: `willSend`, `fields`, `didReceive(interim:)`, `didReceive(_:of:)`, then for a redirect
 /// or a challenge its own call and `willSend` again, otherwise `didReceive(bytes:)`, `didValidate` and `didDecode`;
-/// `didSend` comes at the end of each attempt with a body, `didResumeDownload` after `didValidate`;
+/// `didSend` comes when an attempt with a body has ended, which is after the response's body was read;
+/// `didResumeDownload` follows `didValidate`;
 /// `willRetry` comes before the `willSend` of a request that an interceptor sends again. `didFail` takes the place of
 /// the stages that a request does not reach.
 ///
@@ -52,11 +53,13 @@ public protocol SessionObserver: Sendable {
     /// Called when the head of a response has arrived, with any status, including redirects and challenges.
     func didReceive(_ response: ResponseHead, of task: AnySessionTask)
 
-    /// Called when the body of a request is no longer sent, because the attempt has ended: with the number of its bytes
-    /// that were sent, also after a failure. Not called for a request without a body, or before the first byte.
+    /// Called once for each attempt whose request had a body, when the attempt has ended, also after a failure. Not called
+    /// if no byte of the body was sent.
     ///
-    /// The sum of the calls is what a session has sent in bodies, repeated attempts included. `TaskHandle.uploadProgress`
-    /// reports the bytes while they are sent.
+    /// The sum of the calls is what a session has sent in bodies. `TaskHandle.uploadProgress` reports the bytes while they
+    /// are sent.
+    ///
+    /// - Parameter bodyBytes: The number of bytes of the body that were sent, after compression.
     func didSend(bodyBytes: Int64, of task: AnySessionTask)
 
     /// Called when a download continues a partial file: the server sends the rest, from an offset on. Called again for

@@ -44,9 +44,11 @@ package struct NetworkExchange: Sendable {
         guard handlesCookies, let cache = registry.cache else { return scope }
         return cache.scope(of: prepared, headers: headers, sendsCookies: true)
     }
-    /// A digest of the request's own credentials; nil without any, and where the partition stands for them.
+    /// A digest of the request's own credentials; nil without any. Where the partition stands for them, it is the same
+    /// for all: a response to a request with credentials never answers one without.
     package var credentials: String? {
-        registry.configuration.hasPartitionForCredentials ? nil : prepared.credentialDigest(with: sessionFields)
+        guard let digest = prepared.credentialDigest(with: sessionFields) else { return nil }
+        return registry.configuration.hasPartitionForCredentials ? CachePartition.digest(["partition"]) : digest
     }
     /// Whether the transport decompresses bodies itself, so that stored bytes have no coding.
     package var deliversDecodedBodies: Bool { !registry.transport.leavesStreamsCompressed }

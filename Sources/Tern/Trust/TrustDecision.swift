@@ -18,15 +18,17 @@ public struct ServerTrust: Sendable {
 ///
 /// ```swift
 /// let known = TrustDecision { server in
-///     guard await registry.contains(server.certificates.first?.keyHash) else { throw UnknownServer() }
+///     guard let key = server.certificates.first?.keyHash, await devices.contains(key) else {
+///         throw UnknownDevice(host: server.host)
+///     }
 /// }
 /// configuration.trust.standard = .custom(known)
 /// ```
 ///
 /// It is asked once for each connection, after the handshake and before any byte of a request, also when the connection
-/// resumes an earlier session of TLS. All other rules come first: a decision can refuse what they accept. It accepts by
-/// returning, and refuses by throwing: requests then fail with `.untrustedServer` and the error's text. A client
-/// certificate of the policy was presented by then.
+/// resumes an earlier session of TLS. All other rules come first. A decision can refuse what they accept; only
+/// ``acceptingUnverified(_:)`` can accept what they refuse. It accepts by returning, and refuses by throwing: requests
+/// then fail with `.untrustedServer` and the error's text. A client certificate of the policy was presented by then.
 ///
 /// The time limit `connect` of the requests that wait for the connection includes the decision, which runs in a Swift
 /// task of its own. If none of them waits any longer, the connection counts as idle, and the task is cancelled when

@@ -70,7 +70,8 @@ public struct TrustPolicy: Sendable, Hashable {
     public var revocation = Revocation.unchecked
     /// The identity to present to a server that requests one; nil for none.
     public var identity: ClientIdentity?
-    /// A decision of the caller's code, after all other rules have accepted the server; nil, the default, for none.
+    /// A decision of the caller's code, after all other rules; nil, the default, for none. It is asked only about servers
+    /// that they accept, unless it is made by ``TrustDecision/acceptingUnverified(_:)``.
     public var decision: TrustDecision?
 
     /// Creates a policy with these anchors and pins. The other properties have their defaults.

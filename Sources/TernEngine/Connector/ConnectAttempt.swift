@@ -282,7 +282,7 @@ extension ConnectAttempt: AnswerHandler {
     private func beginReview() {
         guard let decide = tls?.review else { return finish() }
         step = .reviewing
-        // What the server sends meanwhile waits in the socket, also the end of the connection.
+        // Bytes from the server wait in the socket meanwhile, and so does the end of the connection.
         stream?.watch([], self)
         let (loop, number) = (context.loop, context.expectAnswer(self))
         review = (number, Task { loop.post(answer: await decide(), to: number) })

@@ -17,7 +17,7 @@ final class TLSJudgement {
     /// The chain that was judged, for the tickets of this connection.
     private var chain: [[UInt8]] = []
     private var chainExpiry: Int64 = 0
-    /// The rule that the certificates violate with which the handshake continued.
+    /// The rule that the certificates violate, if the handshake continued in spite of it; nil otherwise.
     private var violation: String?
     /// Tickets of TLS 1.2 can arrive within the handshake, before the facts that belong to them are known.
     private var earlyTickets: [UInt] = []

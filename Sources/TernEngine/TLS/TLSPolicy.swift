@@ -79,8 +79,8 @@ package struct TLSPeer: Sendable, Equatable {
     package let chain: [[UInt8]]
     /// Whether the chain leads to an anchor.
     package let isVerified: Bool
-    /// The rule that a certificate violates with which the handshake continued (`TLSOptions.continuesUnverified`); nil
-    /// if it is verified, or if nothing was to be verified.
+    /// The rule that the certificates violate, if the handshake continued in spite of it
+    /// (`TLSOptions.continuesUnverified`); nil otherwise.
     package let violation: String?
 }
 

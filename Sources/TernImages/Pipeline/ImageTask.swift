@@ -103,7 +103,8 @@ public final class ImageTask: Sendable, Identifiable {
     /// A Boolean value that indicates whether the task has ended, revalidation included.
     public var isFinished: Bool { state.withLock { $0.newest.end != nil } }
 
-    /// The progress to show with an image: the bytes of the fetch so far as the whole, and 0 of 0 bytes without a fetch.
+    /// The progress to show before an image, whose fraction is 1. It has the bytes that were fetched, or 0 of 0 without a
+    /// fetch.
     package var wholeProgress: Session.Progress { state.withLock { $0.newest.wholeProgress } }
 
     // MARK: Control

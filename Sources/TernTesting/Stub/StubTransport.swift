@@ -156,7 +156,9 @@ extension Client {
     /// - Parameters:
     ///   - baseURL: The base URL. `https://stub.example` by default. With one that is not an http or https URL, every
     ///     call fails with `.invalidRequest`.
+    ///   - stub: The stub that answers.
     ///   - configuration: The configuration of the session, with its interceptors, policies and observers.
+    ///   - headers: The header fields of each request. None by default.
     public init(
         baseURL: String = "https://stub.example", stub: StubTransport,
         configuration: Session.Configuration = Session.Configuration(), headers: Headers = [:]

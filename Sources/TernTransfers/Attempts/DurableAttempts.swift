@@ -41,6 +41,8 @@ final class DurableAttempts<Event: DurableEvent, Value: Sendable>: Sendable {
         var interruption: Result<Value, NetworkError>?
         /// The task that executes the transfer. Owned here, cancelled by `cancel` and by `pause`.
         var driver: Task<Void, Never>?
+        /// The number of runs that have begun: one, and one more for each pause.
+        var runCount = 0
     }
 
     let session: Session
@@ -93,6 +95,10 @@ final class DurableAttempts<Event: DurableEvent, Value: Sendable>: Sendable {
     ///
     /// - Parameter actor: The actor of the transfer, on which its end is delivered without another thread.
     func start(on actor: any Actor, _ perform: @escaping Perform) {
+        let number = state.withLock { state in
+            state.runCount += 1
+            return state.runCount
+        }
         // Owned here and cancelled by `cancel`; it ends with the transfer.
         let task: Task<Void, Never>
         if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
@@ -102,6 +108,8 @@ final class DurableAttempts<Event: DurableEvent, Value: Sendable>: Sendable {
             task = Task { await self.run(isolation: actor, perform) }
         }
         let isInterrupted = state.withLock { state in
+            // This run can have ended, and another one can have begun.
+            guard state.runCount == number else { return false }
             state.driver = task
             return state.lifecycle.isInterrupted
         }
@@ -307,8 +315,9 @@ final class DurableAttempts<Event: DurableEvent, Value: Sendable>: Sendable {
         _ schedule: inout RetrySchedule, for reason: TransferWait, _ body: () async throws(NetworkError) -> Void
     ) async throws(NetworkError) {
         let start = time.elapsed()
+        // Also if a pause ends the wait.
+        defer { state.withLock { $0.count -= 1 } }
         try await wait(reason, body)
-        state.withLock { $0.count -= 1 }
         schedule.addOfflineTime(time.elapsed() - start)
     }
 

@@ -37,7 +37,8 @@ public struct DurableDownloadTask: Sendable {
     /// The present progress.
     public var progressNow: Session.Progress { download.attempts.meter.download }
 
-    /// The state: `.suspended` from ``pause()`` to ``resume()``, and `.running` before and after that.
+    /// The state: `.running`, `.suspended` from ``pause()`` to ``resume()``, and `.completed`, `.failed` or `.cancelled`
+    /// at the end.
     public var state: Session.TaskState { download.attempts.taskState }
 
     /// The states from now on. The current one comes first, and the terminal one is never lost.

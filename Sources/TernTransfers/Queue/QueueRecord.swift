@@ -137,7 +137,7 @@ struct QueueOptions: Sendable, Equatable, Codable {
             metadata = transfer.metadata
             chunkSize = transfer.chunkSize
             checksum = transfer.checksum?.rawValue
-            if uploadProtocol == .multipart { (fileField, formFields) = (transfer.fileField, transfer.fields) }
+            if uploadProtocol == .multipart { (fileField, formFields) = (transfer.fileField, transfer.formFields) }
         }
     }
 

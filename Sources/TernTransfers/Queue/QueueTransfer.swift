@@ -56,7 +56,7 @@ extension TransferQueue {
         /// The name of the form's field with an upload's file, with ``UploadProtocol/multipart``. `file` by default.
         public var fileField = "file"
         /// The other fields of the form, with ``UploadProtocol/multipart``. They are stored, and sent before the file.
-        public var fields: [String: String] = [:]
+        public var formFields: [String: String] = [:]
 
         let kind: Item.Kind
         let url: URL

@@ -191,11 +191,9 @@ extension TransferQueue {
                 record: { result throws(TransferQueueError) in try await self.store(Result(result), of: id) },
                 throttles: throttles)
             guard !options.isWholeUpload else {
-                if let credentials {
-                    upload.url = { error in
-                        guard let url = try await credentials().url else { throw error }
-                        return url
-                    }
+                if let credentials, let url = target.url {
+                    // A URL or a header field that expires while its transfer runs.
+                    upload.url = { _ in try await credentials().url ?? url }
                 }
                 return RetriedUpload.started(
                     file, .success(request), form: options.form, session: session, options: upload,

@@ -43,12 +43,14 @@ extension UploadResumption: CustomStringConvertible, CustomReflectable {
 /// The options of a durable upload.
 public struct DurableUploadOptions: Sendable {
     /// Values that describe the file to a tus server (`Upload-Metadata`). The names are ASCII, without spaces and
-    /// commas. The name of the file is added as `filename`, unless there is one, and ``contentType`` as `filetype`.
+    /// commas. The name of the file is added as `filename`, unless there is one, and ``contentType`` as `filetype`. A
+    /// ``WholeUpload`` with metadata fails with `.invalidRequest`.
     public var metadata: [String: String] = [:]
     /// The media type of the file. `application/octet-stream` by default. A field of the request replaces it.
     public var contentType = "application/octet-stream"
     /// The number of bytes of one request, at least 1; nil, the default, for the rest of the file. Servers and proxies
-    /// that limit requests need a smaller one. With a ``checksum``, one request has at most 4 MiB.
+    /// that limit requests need a smaller one. With a ``checksum``, one request has at most 4 MiB. A ``WholeUpload`` with it
+    /// fails with `.invalidRequest`.
     public var chunkSize: Int?
     /// The hash function by which the server verifies the bytes of each request: `Upload-Checksum` of tus, or
     /// `Content-Digest` (RFC 9530). nil, the default, for none. The bytes of a request that the server refuses (460)
@@ -63,9 +65,9 @@ public struct DurableUploadOptions: Sendable {
     /// of the protocols are among them; a ``WholeUpload`` is never sent again after 409 and 460.
     public var retry = TransferRetry()
     /// Returns the URL to use in place of one that the server has refused with 400, 401, 403 or 410, such as a presigned
-    /// URL that has expired. The error has the response. Only for a ``WholeUpload``. If it throws, or the server refuses
-    /// two URLs more, the upload fails with the refusal. nil, the default, if there is no other URL: the upload then
-    /// fails at the first refusal.
+    /// URL that has expired. The error has the response. Only for a ``WholeUpload``. At most two other URLs in a row are
+    /// tried. If the last is refused, or the closure throws, the upload fails with the refusal. The closure is cancelled
+    /// with the upload. nil, the default, if there is no other URL: the upload then fails at the first refusal.
     public var url: (@Sendable (_ error: NetworkError) async throws -> URL)?
     /// The clock of the delays.
     public var clock: any Clock<Duration> = ContinuousClock()

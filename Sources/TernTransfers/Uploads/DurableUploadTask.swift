@@ -30,8 +30,8 @@ public struct DurableUploadTask: Sendable {
         get async throws(NetworkError) { try await upload.attempts.outcome.value() }
     }
 
-    /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes
-    /// that the server has, and does not go back.
+    /// The progress from now on: at most about 100 elements a second, and always the last one. An upload by a protocol
+    /// begins with the bytes that the server has, and does not go back.
     ///
     /// A ``WholeUpload`` counts the bytes of the file, without those of a form around it. Its progress stays while it
     /// waits after a failure. Each further attempt begins a new ``Tern/Session/Progress/attempt`` with no byte, so that
@@ -47,7 +47,8 @@ public struct DurableUploadTask: Sendable {
     /// The reason for which the upload moves no bytes at present; nil while it moves bytes, and after its end.
     public var waitsFor: TransferWait? { upload.attempts.wait }
 
-    /// The state: `.suspended` from ``pause()`` to ``resume()``, and `.running` before and after that.
+    /// The state: `.running`, `.suspended` from ``pause()`` to ``resume()``, and `.completed`, `.failed` or `.cancelled`
+    /// at the end.
     public var state: Session.TaskState { upload.attempts.taskState }
 
     /// The states from now on. The current one comes first, and the terminal one is never lost.
@@ -56,14 +57,20 @@ public struct DurableUploadTask: Sendable {
     /// Pauses the upload until ``resume()``. Has no effect on one that is paused or has ended.
     ///
     /// A paused upload holds no connection, no timer and no file, and its time limits stop. The pause is not stored: a
-    /// later upload of the file to the same place, in this process or another one, continues it. A paused upload whose
-    /// handles are all released ends. A ``WholeUpload`` begins again with the first byte when it is resumed.
+    /// later upload of the file to the same place, in this process or another one, starts without it, and continues what
+    /// the server has. A paused upload whose handles are all released ends. A ``WholeUpload`` begins again with the first
+    /// byte, when it is resumed and in a later call.
     public func pause() { upload.attempts.pause() }
 
-    /// Continues a paused upload at once: a server with a protocol is asked how much it has. Has no effect on one that is not paused.
+    /// Continues a paused upload at once. By a protocol, the server is asked how much it has; a ``WholeUpload`` begins
+    /// again. Has no effect on one that is not paused.
+    ///
+    /// The upload fails with ``Tern/NetworkError/Kind/uploadInProgress`` if another one of the file to the same place has
+    /// begun meanwhile, and with `.requestBody` if the file of a ``WholeUpload`` has changed.
     public func resume() { upload.resume() }
 
-    /// Ends the upload with an error of kind `.cancelled`, also while it is paused. The next upload of the file to the same place continues it.
+    /// Ends the upload with an error of kind `.cancelled`, also while it is paused. The next upload of the file to the
+    /// same place continues it; a ``WholeUpload`` begins again with the first byte.
     public func cancel() { upload.attempts.cancel() }
 }
 
@@ -138,8 +145,8 @@ extension DurableUploadEvent: CustomStringConvertible {
     /// A sentence, for logs.
     public var description: String {
         switch self {
-        case .created: "begins with the first byte"
-        case .started: "sends the file"
+        case .created: "begins with the first byte, by a protocol"
+        case .started: "begins with the first byte, in one request"
         case .continued(let offset): "continues after \(offset) bytes"
         case .startedOver(let reason): "starts over: \(reason.words)"
         case .failed(let error): "an attempt failed: \(error)"

@@ -108,7 +108,9 @@ actor RetriedUpload: RunningUpload {
     }
 
     private func result(_ response: Response<Data>, bytes: Int64) throws(NetworkError) -> DurableUploadResult {
-        guard let url = Self.url(named: response.head) else { throw attempts.error(.invalidRequest, "no URL") }
+        guard let url = Self.url(named: response.head) else {
+            throw attempts.error(.invalidRequest, "the URL of the uploaded file is not valid")
+        }
         publish(bytes, of: bytes)
         return DurableUploadResult(
             url: url, bytes: bytes, sentBytes: attempts.movedBytes, attempts: attempts.count,
@@ -150,7 +152,7 @@ actor RetriedUpload: RunningUpload {
     private func content(of file: UploadFile, _ length: Int64) async throws(NetworkError) -> Content {
         let throttle = options.sharedThrottle(attempts.time)
         let range = FileRange(file: file, start: 0, end: length, throttle: throttle)
-        // Hashed at any rate.
+        // Read without the limit on the rate, for the digest.
         let plain = FileRange(file: file, start: 0, end: length)
         var (body, fields, start) = (Request.Body.none, Headers(), Int64(0))
         if let form {

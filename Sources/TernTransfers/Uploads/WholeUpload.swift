@@ -34,10 +34,24 @@ public struct WholeUpload: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - url: The path, resolved against the base URL, or an absolute URL.
-    ///   - name: The name of the form's field with the file. `file` by default.
-    ///   - fields: The other fields, which are sent before the file, sorted by name.
-    public static func multipart(_ url: String, named name: String = "file", fields: [String: String] = [:]) -> Self {
-        Self(endpoint: url, form: Form(fileField: name, fields: fields))
+    ///   - fileField: The name of the form's field with the file. `file` by default.
+    ///   - formFields: The other fields, which are sent before the file, sorted by name.
+    public static func multipart(
+        _ url: String, fileField: String = "file", formFields: [String: String] = [:]
+    ) -> Self {
+        Self(endpoint: url, form: Form(fileField: fileField, fields: formFields))
+    }
+
+    /// A POST of a form with the file to an absolute URL, such as a browser sends it.
+    ///
+    /// - Parameters:
+    ///   - url: The absolute URL.
+    ///   - fileField: The name of the form's field with the file. `file` by default.
+    ///   - formFields: The other fields, which are sent before the file, sorted by name.
+    public static func multipart(
+        _ url: URL, fileField: String = "file", formFields: [String: String] = [:]
+    ) -> Self {
+        multipart(url.absoluteString, fileField: fileField, formFields: formFields)
     }
 }
 

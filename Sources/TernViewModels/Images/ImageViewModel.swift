@@ -42,8 +42,8 @@ public protocol ImageViewModel: BindableView {
     /// Called when the load no longer waits: once for each begin, and before the image is shown. Does nothing by
     /// default.
     func endImageActivity(in slot: ImageSlot)
-    /// Shows the progress of a load: first zero, then changes, and before the first image the last element, which
-    /// `isFinished` and whose `fractionCompleted` is 1. It has 0 of 0 bytes if the load fetched none, because the image
+    /// Shows the progress of a load: first zero, then changes, and before the first image a last element, whose
+    /// `isFinished` is true and whose `fractionCompleted` is 1. It has 0 of 0 bytes if the load fetched none, because the image
     /// is on the disk or another load has fetched it. A load without an image has no last element, and an image in
     /// memory no progress. Does nothing by default.
     func showImageProgress(_ progress: Session.Progress, in slot: ImageSlot)

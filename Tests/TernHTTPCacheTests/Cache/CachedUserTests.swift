@@ -129,6 +129,15 @@ struct CachedUserTests {
                 }
                 #expect(try await get("a", "Bearer 1", client) == "Bearer 1")
                 #expect(try await get("a", "Bearer 2", client) == (isFound ? "Bearer 1" : "Bearer 2"))
+                if replaces, let partition {
+                    // Neither a request without credentials nor a session with the default finds it.
+                    #expect(try await client.fetch("a").text == "nobody")
+                    let strict = try cached.client {
+                        $0.cookies = .none
+                        $0.partition = partition
+                    }
+                    #expect(try await get("a", "Bearer 4", strict) == "Bearer 4")
+                }
                 // Another user has another partition.
                 let other = try session("eve")
                 #expect(try await get("a", "Bearer 3", other) == "Bearer 3")

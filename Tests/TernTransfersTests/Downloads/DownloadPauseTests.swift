@@ -60,7 +60,7 @@ struct DownloadPauseTests {
 
     /// Waits until the run of a paused download has ended, and its files are closed.
     private func waitUntilPaused(_ task: DurableDownloadTask) async throws {
-        while !task.download.attempts.isPaused { await Task.yield() }
+        while await !task.download.attempts.isPaused { await Task.yield() }
     }
 
     @Test func aPauseBeforeTheFirstRequestSendsNone() async throws {

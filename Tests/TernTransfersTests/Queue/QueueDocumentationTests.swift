@@ -58,7 +58,7 @@ struct QueueDocumentationTests {
                 let put = TransferQueue.Transfer.upload(photo, to: presignedURL, by: .put)
                 var form = TransferQueue.Transfer.upload(photo, to: endpoint, by: .multipart)
                 form.fileField = "photo"
-                form.fields = ["album": "summer"]
+                form.formFields = ["album": "summer"]
                 #expect(put.uploadProtocol == .put && form.uploadProtocol == .multipart)
             }
             let track = try await queue.userData(Track.self, of: id)

@@ -59,13 +59,13 @@ struct UploadDocumentationTests {
                 let task = client.upload(photo, retrying: .put(presignedURL))
                 #expect(try await task.value.bytes == 4)
             }
-            let form = WholeUpload.multipart("photos", named: "photo", fields: ["album": "summer"])
+            let form = WholeUpload.multipart("photos", fileField: "photo", formFields: ["album": "summer"])
             let result = try await client.upload(photo, retrying: form, headers: ["X-Client": "gallery"]).value
             print(result.response?.head.status ?? 0, result.attempts)
             do {
-                let presignedURL = { @Sendable () async throws in server.url("/photo.jpg?signature=2") }
+                let makePresignedURL = { @Sendable () async throws in server.url("/photo.jpg?signature=2") }
                 var options = DurableUploadOptions()
-                options.url = { error in try await presignedURL() }
+                options.url = { _ in try await makePresignedURL() }
                 let task = client.upload(photo, retrying: .put("photo.jpg?signature=1"), options: options)
                 #expect(try await task.value.trace.contains(.replacedURL))
             }

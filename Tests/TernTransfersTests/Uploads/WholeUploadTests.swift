@@ -22,7 +22,7 @@ struct WholeUploadTests {
 
         func place(_ path: String = "a", secret: String = WholeUploadTests.secret) -> WholeUpload {
             let url = "\(path)?X-Amz-Signature=\(secret)"
-            return self == .put ? .put(url) : .multipart(url, named: "photo", fields: ["b": "2", "a": "1"])
+            return self == .put ? .put(url) : .multipart(url, fileField: "photo", formFields: ["b": "2", "a": "1"])
         }
     }
 

@@ -19,7 +19,7 @@ struct DownloadCommand: AsyncParsableCommand {
             continues if the server proves that its file is the same.
 
             Without -o, and in the folder of -o, the file is named as the server suggests for a single URL, and otherwise by \
-            the path of its URL. What is there stays, and the new file gets a number. The URLs of a list need different names.
+            the path of its URL. An existing file stays, and the new one gets a number. The URLs of a list need different names.
 
             To run a list again, use -c: it leaves files that are complete and have not changed, and receives the others.
             """)

@@ -20,7 +20,7 @@ struct SaveOptions: ParsableArguments {
 
     @Flag(
         name: [.customShort("O"), .long],
-        help: "Write a file of the name in the URL. What is there stays, and the new file gets a number.")
+        help: "Write to a file with the name in the URL. An existing file stays, and the new one gets a number.")
     var remoteName = false
 
     @Flag(
