@@ -49,6 +49,8 @@ import Foundation
         if let animation = response.animation {
             let player = AnimationPlayer(animation)
             for await frame in player.frames { show(frame.image) }
+            let file = try animation.frames.encoded(as: .gif)
+            #expect(!file.isEmpty)
         }
         #expect(response.animation == nil)
     }
