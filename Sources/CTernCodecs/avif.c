@@ -1,6 +1,6 @@
 // Decodes AVIF with libavif, which is loaded when the first AVIF file arrives. libavif and its codecs are 20 MB of
 // libraries that few programs need.
-#include "CTernCodecs.h"
+#include "avif_layout.h"
 
 #if defined(__linux__)
 #include <dlfcn.h>
@@ -8,24 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// The used parts of libavif's structures. The layout is that of <avif/avif.h> 0.11.1 (libavif.so.15), and that of 1.0
-// and later (libavif.so.16), whose header states that new members are added only behind those of 1.0.0. Other versions
-// are refused.
-#define IMAGE_HEAD                                                                                                    \
-    uint32_t width, height, depth;                                                                                    \
-    int format, range, chromaPosition;                                                                                \
-    uint8_t *planes[3];                                                                                               \
-    uint32_t rowBytes[3];                                                                                             \
-    int ownsPlanes;                                                                                                   \
-    uint8_t *alpha;                                                                                                   \
-    uint32_t alphaRowBytes;                                                                                           \
-    int ownsAlpha, premultiplied;                                                                                     \
-    struct { uint8_t *data; size_t size; } icc;                                                                       \
-    uint16_t primaries, transfer, matrix;
-typedef struct { uint32_t flags, spacing[2], aperture[8]; uint8_t angle, axis; } transforms;
-typedef struct { IMAGE_HEAD transforms transforms; } image0;
-typedef struct { IMAGE_HEAD uint16_t light[2]; transforms transforms; } image1;
 
 #define DECODER_HEAD                                                                                                  \
     int codec, maxThreads, source, allowProgressive, allowIncremental, ignoreExif, ignoreXMP;                         \
@@ -39,21 +21,12 @@ typedef struct { IMAGE_HEAD uint16_t light[2]; transforms transforms; } image1;
 typedef struct { DECODER_HEAD int hasAlpha; size_t stats[2]; char diagnosis[256]; } decoder0;
 typedef struct { DECODER_HEAD int repetitions, hasAlpha; size_t stats[2]; char diagnosis[256]; } decoder1;
 
-#define PIXELS_HEAD                                                                                                   \
-    uint32_t width, height, depth;                                                                                    \
-    int format, upsampling, downsampling, avoidLibYUV, ignoreAlpha, premultiplied, isFloat;
-// libavif writes defaults into this structure. The union has room for members that later versions add.
-typedef union {
-    struct { PIXELS_HEAD uint8_t *pixels; uint32_t rowBytes; } zero;
-    struct { PIXELS_HEAD int maxThreads; uint8_t *pixels; uint32_t rowBytes; } one;
-    uint8_t room[512];
-} rgb;
-
-enum { MONOCHROME = 4, RGBA = 1, HAS_ROTATION = 4, HAS_MIRROR = 8, NEEDS_PIXI = 1, NEEDS_VALID_APERTURE = 2 };
-enum { OK = 0, UNSUPPORTED_DEPTH = 6, NO_CODEC = 15, TRUNCATED = 20, NOT_IMPLEMENTED = 25, OUT_OF_MEMORY = 26 };
+enum { HAS_ROTATION = 4, HAS_MIRROR = 8, NEEDS_PIXI = 1, NEEDS_VALID_APERTURE = 2 };
+enum { TRUNCATED = 20, NOT_IMPLEMENTED = 25 };
 
 typedef struct {
     bool modern;
+    void *handle;
     decoder0 *(*create)(void);
     void (*destroy)(decoder0 *);
     int (*setMemory)(decoder0 *, const uint8_t *, size_t);
@@ -90,6 +63,7 @@ static bool load(const char *name, functions *into, char *obstacle) {
         known = symbol != NULL;
     }
     obstacle[0] = 0;
+    into->handle = handle;
     if (!known) {
         snprintf(
             obstacle, 160, "libavif %.20s is not 0.11 or 1.x: install the Debian package libavif16 or libavif15", text);
@@ -107,6 +81,10 @@ const char *tern_avif_obstacle(void) {
     pthread_once(&once, loadOnce);
     return missing[0] ? missing : NULL;
 }
+
+void *tern_avif_symbol(const char *name) { return tern_avif_obstacle() ? NULL : dlsym(library.handle, name); }
+
+bool tern_avif_is_modern(void) { return library.modern; }
 
 void tern_avif_look(const char *name, char *obstacle) {
     functions ignored;

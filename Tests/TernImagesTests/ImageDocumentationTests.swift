@@ -52,6 +52,8 @@ import Foundation
             show(first.image)
             let player = AnimationPlayer(animation)
             for await frame in player.frames { show(frame.image) }
+            let file = try animation.frames.encoded(as: .gif)
+            #expect(!file.isEmpty)
         }
         #expect(response.animation == nil)
     }

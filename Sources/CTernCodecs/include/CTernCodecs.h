@@ -339,6 +339,44 @@ uint8_t *tern_webp_encode(
     size_t *count, char *error);
 void tern_codec_free(void *bytes);
 
+/// An encoder of GIF, which writes of each frame what has changed, in at most 256 colours. Pixels less than half opaque
+/// are transparent.
+typedef struct tern_gif_writer tern_gif_writer;
+/// Starts a file that plays a number of times, 0 for endless. Returns NULL for a size that GIF does not have, with a text,
+/// and when memory is short, without one.
+tern_gif_writer *tern_gif_writer_open(uint32_t width, uint32_t height, uint32_t loops, char *error);
+/// Adds a frame of the file's size in straight RGBA, with its time in hundredths of a second, at most 65535.
+tern_codec_result tern_gif_writer_add(
+    tern_gif_writer *writer, const uint8_t *pixels, size_t stride, uint32_t hundredths, char *error);
+/// Ends the file after at least one frame. Returns bytes to be freed with `tern_codec_free`, or NULL.
+uint8_t *tern_gif_writer_finish(tern_gif_writer *writer, size_t *count, char *error);
+void tern_gif_writer_close(tern_gif_writer *writer);
+
+/// Returns the reason why AVIF cannot be encoded here, or NULL if it can.
+const char *tern_avif_writer_obstacle(void);
+typedef struct {
+    uint32_t width, height;
+    /// The number of times that the sequence plays, 0 for endless. Written by libavif 1.0 and later.
+    uint32_t loops;
+    /// From 0 to 100.
+    int quality;
+    /// From 0 for the smallest file to 10 for the least time.
+    int speed;
+    bool isOpaque;
+    /// A Boolean value that indicates whether the file is a still picture, with one frame.
+    bool isStill;
+} tern_avif_writer_settings;
+/// An encoder of AVIF.
+typedef struct tern_avif_writer tern_avif_writer;
+/// Returns NULL without an encoder, with a text, and when memory is short, without one.
+tern_avif_writer *tern_avif_writer_open(tern_avif_writer_settings settings, char *error);
+/// Adds a frame of the file's size in straight RGBA, with its time. Encodes on the calling thread.
+tern_codec_result tern_avif_writer_add(
+    tern_avif_writer *writer, const uint8_t *pixels, size_t stride, uint32_t milliseconds, char *error);
+/// Ends the file after at least one frame. Returns bytes to be freed with `tern_codec_free`, or NULL.
+uint8_t *tern_avif_writer_finish(tern_avif_writer *writer, size_t *count, char *error);
+void tern_avif_writer_close(tern_avif_writer *writer);
+
 /// Returns whether a canvas has the size of the picture to be written; sets the error text if not.
 bool tern_canvas_fits(tern_canvas canvas, uint32_t width, uint32_t height, char *error);
 

@@ -96,6 +96,12 @@ enum AVIFLibrary {
         return unsafe String(cString: text)
     }
 
+    /// The reason why AVIF cannot be encoded; nil if it can.
+    static var encoderObstacle: String? {
+        guard let text = unsafe tern_avif_writer_obstacle() else { return nil }
+        return unsafe String(cString: text)
+    }
+
     /// Returns the reason why a library cannot be used; nil if it can.
     static func obstacle(of name: String) -> String? {
         var text = [CChar](repeating: 0, count: 160)

@@ -43,6 +43,7 @@ public func CGImageDestinationCreateWithData(
     _ data: CFMutableData, _ type: CFString, _ count: Int, _ options: CFDictionary?
 ) -> CGImageDestination? { nil }
 public func CGImageDestinationAddImage(_ idst: CGImageDestination, _ image: CGImage, _ properties: CFDictionary?) {}
+public func CGImageDestinationSetProperties(_ idst: CGImageDestination, _ properties: CFDictionary?) {}
 public func CGImageDestinationFinalize(_ idst: CGImageDestination) -> Bool { true }
 
 public var kCGImageSourceShouldCache: CFString { NSString() }

@@ -11,4 +11,5 @@ public struct UTType: Sendable, Hashable {
     public static var data: UTType { UTType() }
     public static var jpeg: UTType { UTType() }
     public static var png: UTType { UTType() }
+    public static var gif: UTType { UTType() }
 }
