@@ -37,7 +37,7 @@ struct QueueWholeUploadTests {
         } test: { test in
             let id = try await test.queue.enqueue(
                 try transfer(way, test) {
-                    if way == .multipart { ($0.fileField, $0.fields) = ("photo", ["album": "summer"]) }
+                    if way == .multipart { ($0.fileField, $0.formFields) = ("photo", ["album": "summer"]) }
                     $0.checksum = .sha256
                 })
             await test.queue.drained()

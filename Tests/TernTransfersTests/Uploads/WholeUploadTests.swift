@@ -338,7 +338,8 @@ struct WholeUploadTests {
     @Test func missingFileSendsNothing() async throws {
         try await withUploads { _, server, client, folder, _ in
             let task = client.upload(folder.url("none"), retrying: Kind.put.place(), options: options())
-            #expect(try await failure { try await task.value }.kind == .fileSystem)
+            let error = try await failure { try await task.value }
+            #expect(error.kind == .fileSystem)
             #expect(server.requests.isEmpty)
         }
     }
@@ -467,7 +468,8 @@ struct WholeUploadTests {
         try await withUploads { _, server, client, folder, file in
             let options = options { Self.changes[index](&$0) }
             let task = client.upload(file, retrying: Kind.put.place(), options: options)
-            #expect(try await failure { try await task.value }.kind == .invalidRequest)
+            let error = try await failure { try await task.value }
+            #expect(error.kind == .invalidRequest)
             #expect(server.requests.isEmpty)
             #expect(try folder.names == ["a.bin"])
         }

@@ -153,24 +153,24 @@ struct ObserverStageTests {
             default: try exchange.respond(text: "x")
             }
         } test: { _, client in
-            func sent() -> [Int64] {
+            func takeSent() -> [Int64] {
                 bodies.log.withLock { log in
                     defer { log = [] }
                     return log
                 }
             }
             try await client.get("x")
-            #expect(sent().isEmpty)
+            #expect(takeSent().isEmpty)
             try await client.post("x", body: .text("12345"))
-            #expect(sent() == [5])
+            #expect(takeSent() == [5])
             try await client.post("retried", body: .text("123"))
-            #expect(sent() == [3, 3])
+            #expect(takeSent() == [3, 3])
             try await client.post("moved", body: .text("1234"))
-            #expect(sent() == [4, 4])
+            #expect(takeSent() == [4, 4])
             for try await _ in client.stream("x", method: .post, body: .text("12")) {}
-            #expect(sent() == [2])
+            #expect(takeSent() == [2])
             _ = try await client.task(.put, "x", body: .data(Data(count: 300_000))).value
-            #expect(sent() == [300_000])
+            #expect(takeSent() == [300_000])
             #expect(bodies.resumed.withLock { $0.isEmpty })
         }
     }
