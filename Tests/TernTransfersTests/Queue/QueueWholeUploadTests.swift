@@ -159,7 +159,28 @@ struct QueueWholeUploadTests {
         }
     }
 
-    @Test func credentialsWithoutAURLEndARefusedUpload() async throws {
+    /// A token that has expired is renewed, although the URL stays.
+    @Test func credentialsWithoutAURLAreRenewedAfterARefusal() async throws {
+        let tokens = Log<Int>()
+        try await withQueue(
+            configuration: .test { configuration in
+                configuration.credentials = { _ in
+                    tokens.add(tokens.all.count)
+                    return TransferQueue.Credentials(headers: ["X-Key": "\(tokens.all.count)"])
+                }
+            }
+        ) { exchange in
+            _ = try exchange.drainBody()
+            try exchange.respond(status: exchange.request["X-Key"] == "1" ? 401 : 200)
+        } test: { test in
+            let id = try await test.queue.enqueue(try transfer(.put, test))
+            await test.queue.drained()
+            #expect(try await test.state(id) == .finished)
+            #expect(test.server.requests.count == 2)
+        }
+    }
+
+    @Test func aServerThatRefusesEachCredentialEndsTheUpload() async throws {
         try await withQueue(
             configuration: .test { $0.credentials = { _ in TransferQueue.Credentials(headers: ["X-Key": "1"]) } }
         ) { exchange in
@@ -169,7 +190,7 @@ struct QueueWholeUploadTests {
             let id = try await test.queue.enqueue(try transfer(.put, test))
             await test.queue.drained()
             #expect(try await test.queue.item(id)?.failure?.status == 403)
-            #expect(test.server.requests.count == 1)
+            #expect(test.server.requests.count == 3)
         }
     }
 
