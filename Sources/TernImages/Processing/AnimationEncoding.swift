@@ -185,6 +185,7 @@ private final class AnimationWriter {
 
 #if canImport(ImageIO)
 import CoreGraphics
+import Foundation
 import ImageIO
 import UniformTypeIdentifiers
 

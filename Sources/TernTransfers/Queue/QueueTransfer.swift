@@ -105,7 +105,7 @@ extension TransferQueue {
         case httpDraft
         /// A PUT whose body is the file, such as to a presigned URL of an object store.
         case put
-        /// A POST of a form with the file: ``Transfer/fileField`` and ``Transfer/fields``.
+        /// A POST of a form with the file: ``Transfer/fileField`` and ``Transfer/formFields``.
         case multipart
     }
 }
