@@ -61,6 +61,8 @@ struct ToolProcess {
         output: String? = nil,
         started: (Process) async throws -> Void = { _ in }
     ) async throws -> Result {
+        await Turns.shared.enter()
+        defer { Turns.shared.leave() }
         let log = URL(filePath: folder.path + "-log-\(UInt64.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: log, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: log) }  // As in `remove()`.
@@ -96,6 +98,37 @@ struct ToolProcess {
         return Result(
             code: code, output: try Data(contentsOf: places[1]),
             messages: String(decoding: try Data(contentsOf: places[2]), as: UTF8.self))
+    }
+}
+
+/// Lets 16 processes run at a time. `Process.run()` of Foundation lists the open descriptors and copies more bytes of the
+/// last entry than there are, which ends this process if there are more than a thousand.
+private final class Turns: Sendable {
+    static let shared = Turns()
+
+    private let state = Mutex<(free: Int, waiting: [CheckedContinuation<Void, Never>])>((16, []))
+
+    func enter() async {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                if state.free > 0 {
+                    state.free -= 1
+                    return true
+                }
+                state.waiting.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func leave() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            if !state.waiting.isEmpty { return state.waiting.removeFirst() }
+            state.free += 1
+            return nil
+        }
+        next?.resume()
     }
 }
 
