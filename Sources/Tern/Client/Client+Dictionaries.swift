@@ -140,8 +140,8 @@ extension Client {
             configure: configure)
     }
 
-    /// Sends a GET request, and decodes the response; nil if there is no such resource (404, 410). Like the function with a `Request.Query` and
-    /// `Headers`, with the same errors.
+    /// Sends a GET request, and decodes the response; nil if there is no such resource (404, 410). Like the function
+    /// with a `Request.Query` and `Headers`, with the same errors.
     @_disfavoredOverload
     public func getIfPresent<T: Decodable & Sendable, Query: QueryConvertible, Fields: HeadersConvertible>(
         _ path: String, query: Query = Request.Query(), headers: Fields = Headers(), as type: T.Type = T.self,

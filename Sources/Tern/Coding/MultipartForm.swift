@@ -205,7 +205,7 @@ extension MultipartForm {
                 content: .chunks({ ChunkSource(chunks) }, length: length)))
     }
 
-    /// The number of bytes after those of the last part.
+    /// The number of bytes after those of the last part: CR LF, "--", the boundary, "--", CR LF.
     package var lengthBehindLastPart: Int64 { Int64(boundary.utf8.count) + 8 }
 
     /// Returns the number of bytes of the form. Its files are measured.
