@@ -1,7 +1,7 @@
 // Gaussian blur, one direction after the other. Up to a sigma of 2.5, the blur uses the kernel itself. Above that, it
 // uses three box blurs whose boxes have soft ends, so that their variance is exactly the Gaussian's (Gwosdek et al.,
 // "Theoretical foundations of Gaussian convolution by extended box filtering", 2011). Their cost does not grow with
-// sigma.
+// sigma, which each direction limits by its own length.
 #include "CTernEffects.h"
 #include <math.h>
 #include <stdlib.h>
@@ -39,8 +39,10 @@ typedef struct {
     float kernel[kernelReach + 1];
 } plan;
 
-static plan makePlan(double sigma) {
+/// The plan for lines of a length. At a sigma of twice the length, only the mean of the mirrored line is left.
+static plan makePlan(double sigma, uint32_t length) {
     plan made = {0};
+    sigma = fmin(sigma, length * 2.0);
     made.boxes = sigma > 2.5;
     if (made.boxes) {
         const double variance = sigma * sigma / 3;
@@ -170,15 +172,14 @@ INLINE bytes16 narrowed(const bundle *bundle) {
 }
 
 uint64_t tern_blur_memory(uint32_t width, uint32_t height, double sigma) {
-    const plan plan = makePlan(sigma);
-    const uint64_t columns = (height + (uint64_t)plan.reach * 2) * (strips + 1);
-    const uint64_t rows = (width + (uint64_t)plan.reach * 2) * 2;
+    const uint64_t columns = (height + (uint64_t)makePlan(sigma, height).reach * 2) * (strips + 1);
+    const uint64_t rows = (width + (uint64_t)makePlan(sigma, width).reach * 2) * 2;
     return (columns > rows ? columns : rows) * sizeof(bundle);
 }
 
 bool tern_blur_columns(
     tern_picture source, double sigma, uint8_t *target, size_t targetStride, uint32_t firstColumn, uint32_t columns) {
-    const plan plan = makePlan(sigma);
+    const plan plan = makePlan(sigma, source.height);
     const size_t length = source.height + plan.reach * 2;
     bundle *lines = malloc(length * (strips + 1) * sizeof *lines), *spare = lines + length * strips;
     if (!lines) return false;
@@ -205,7 +206,7 @@ bool tern_blur_columns(
 
 bool tern_blur_rows(
     uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, double sigma, uint32_t firstRow, uint32_t rows) {
-    const plan plan = makePlan(sigma);
+    const plan plan = makePlan(sigma, width);
     const size_t length = width + plan.reach * 2, bundled = lanes / 4;
     bundle *line = malloc(length * 2 * sizeof *line), *spare = line + length;
     if (!line) return false;

@@ -173,9 +173,8 @@ extension ImageProcessors {
             // Below this radius, the weight of a neighbour is less than half a level.
             guard wanted > 0.25 else { return image }
             let size = image.size
-            // At a radius of twice the longer side, only the mean is left.
             // The sums of a box have 32 bits.
-            let sigma = min(wanted, Double(max(size.width, size.height)) * 2, 32_000)
+            let sigma = min(wanted, 32_000)
             let work = Int(clamping: tern_blur_memory(UInt32(size.width), UInt32(size.height), sigma))
             return try unsafe image.rendered(size, work: work) { (source, base) throws(ImageError) in
                 let stride = image.bytesPerRow

@@ -84,9 +84,31 @@ import Darwin
         #expect(points.bytes == (try ImageProcessors.GaussianBlur(radius: 2).process(image).bytes))
     }
 
-    @Test func aLargeRadiusOverALongRowStaysFlat() throws {
+    /// Each direction has the cost of its own length: with that of the longer side, the short lines of these pictures,
+    /// 20,000 of them, would take a minute.
+    @Test(arguments: [(20_000, 1), (1, 20_000), (20_000, 3)])
+    func aLargeRadiusOverThinPicturesStaysFlat(width: Int, height: Int) throws {
         let pixel: [UInt8] = [255, 255, 255, 255]
-        let made = try ImageProcessors.GaussianBlur(radius: 40_000).process(flat(20_000, 1, pixel))
-        #expect(made.bytes == (try flat(20_000, 1, pixel).bytes))
+        let made = try ImageProcessors.GaussianBlur(radius: 40_000).process(flat(width, height, pixel))
+        #expect(made.bytes == (try flat(width, height, pixel).bytes))
+    }
+
+    /// A radius far beyond the height leaves the mean of each column, whatever the height limits.
+    @Test(arguments: [2, 3, 5])
+    func aRadiusBeyondTheHeightLeavesTheMeanOfEachColumn(height: Int) throws {
+        let width = 300
+        var random = SplitMix(state: 7)
+        var (rows, means) = (Array(repeating: [UInt8](), count: height), [UInt8]())
+        for x in 0..<width {
+            let values = (0..<height).map { _ in UInt8(clamping: x / 2 + Int(random.next() % 100)) }
+            for y in 0..<height { rows[y] += [values[y], values[y], values[y], 255] }
+            let mean = UInt8((values.reduce(0) { $0 + Int($1) } + height / 2) / height)
+            means += [mean, mean, mean, 255]
+        }
+        let made = try ImageProcessors.GaussianBlur(radius: 20).process(picture(width, height, rows.flatMap(\.self)))
+        let flat = try ImageProcessors.GaussianBlur(radius: 20).process(picture(width, 1, means))
+        for y in 0..<height {
+            for x in 0..<width { #expect(abs(Int(made.pixel(x, y)[0]) - Int(flat.pixel(x, 0)[0])) <= 1) }
+        }
     }
 }
