@@ -14,12 +14,10 @@ import Foundation
 @Suite("Documentation: durable downloads", .timeLimit(.minutes(1)))
 struct DownloadDocumentationTests {
     @Test func examplesMatchTheirArticle() async throws {
-        let refusals = LoopbackServer.Gate()
+        // Opens when a new URL is asked for: the attempt that the pause ends may be refused and never know it.
+        let signature = LoopbackServer.Gate()
         try await withServer { exchange in
-            if exchange.request.path == "/test", !refusals.isOpen {
-                refusals.open()
-                return try exchange.respond(status: 403)
-            }
+            if exchange.request.path == "/test", !signature.isOpen { return try exchange.respond(status: 403) }
             let fields = [("ETag", "\"1\""), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]
             try exchange.respond(headers: fields, body: Array("test".utf8))
         } test: { server, client, folder in
@@ -38,7 +36,10 @@ struct DownloadDocumentationTests {
                     }
                 }
             }
-            let signedURL = { @Sendable () async throws in server.url("/test") }
+            let signedURL = { @Sendable () async throws in
+                signature.open()
+                return server.url("/test")
+            }
             var options = DurableDownloadOptions()
             options.retry.policy.limit = 20  // attempts in a row without a new byte
             options.retry.timeWithoutProgress = .seconds(3600)
