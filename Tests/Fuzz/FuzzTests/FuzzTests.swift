@@ -13,7 +13,7 @@ struct FuzzTargetTests {
         let input = folder.deletingLastPathComponent().appending(path: "tern-fuzz-\(UUID().uuidString).input")
         let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let path = URL(filePath: program).deletingLastPathComponent().appending(path: "TernFuzz").path
-        let (status, output) = try FuzzProgram.run(path, arguments: [name, "1000", folder.path, input.path])
+        let (status, output) = try FuzzProgram.run(path, arguments: [name, "500", folder.path, input.path])
         #expect(status == 0, "the input is in \(input.path): \(output.suffix(2_000))")
         #expect(output.contains("\(name): done"))
     }

@@ -232,7 +232,7 @@ struct EncodingShapeTests {
 
     @Test func randomValues() throws {
         var generator = Generator(state: 2_026)
-        for round in 0..<100_000 {
+        for round in 0..<20_000 {
             let value = RandomValue.make(depth: 4, using: &generator)
             let formatting: TernJSONEncoder.OutputFormatting =
                 round.isMultiple(of: 10) ? [.prettyPrinted, .sortedKeys] : []

@@ -16,7 +16,7 @@ import Foundation
 @Suite(.serialized)
 struct DiskCrashTests {
     /// `make crash-test` sets more.
-    static let points = ProcessInfo.processInfo.environment["TERN_CRASH_POINTS"].flatMap { Int($0) } ?? 80
+    static let points = ProcessInfo.processInfo.environment["TERN_CRASH_POINTS"].flatMap { Int($0) } ?? 32
 
     /// The values that a key can have after a kill.
     private struct Allowed {
