@@ -251,4 +251,7 @@ if Context.environment["TERN_URLSESSION"] == "1" {
     ]
     package.targets.removeAll { !names.contains($0.name) }
     package.products.removeAll { !names.contains($0.name) }
+    // The tests about URLSession are in these folders.
+    let folders = ["TernTests": ["Session", "Transport"], "WireTests": ["Support", "Transport"]]
+    for target in package.targets { target.sources = folders[target.name] }
 }
