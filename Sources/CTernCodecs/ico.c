@@ -1,4 +1,4 @@
-// Decodes Windows icons: a directory of PNG files and of bitmaps that have a mask and no file header.
+// Decodes Windows icons and cursors: a directory of PNG files and of bitmaps that have a mask and no file header.
 #include "bmp.h"
 #include "incremental.h"
 #include "memory.h"

@@ -280,6 +280,22 @@ def bmps():
         keep(f"{name}.bmp", data, [opened(data).convert("RGBA")])
 
 
+# QOI
+
+
+def qois():
+    for mode in ("RGB", "RGBA"):
+        for width in (1, 33, 300):
+            picture = photo(width, 40, alpha=mode == "RGBA")
+            data = saved(picture, "QOI")
+            keep(f"pillow-{mode}-{width}.qoi", data, [opened(data).convert("RGBA")])
+    # Random chunks: every kind of them, and runs that cross rows. Pillow reads what follows the pixels, too.
+    for number, channels in enumerate((3, 4, 4)):
+        data = (b"qoif" + struct.pack(">IIBB", 61, 47, channels, 0) + RANDOM.randbytes(61 * 47 * 5)
+                + b"\0\0\0\0\0\0\0\1")
+        keep(f"random-{number}.qoi", data, [opened(data).convert("RGBA")])
+
+
 # WebP, the rest of PNG, icons, JPEG
 
 
@@ -407,7 +423,7 @@ def oriented():
 
 
 FOLDER.mkdir(parents=True, exist_ok=True)
-for make in (pngs, odd_pngs, apngs, gifs, bmps, icons, webps, jpegs, oriented, seeds):
+for make in (pngs, odd_pngs, apngs, gifs, bmps, qois, icons, webps, jpegs, oriented, seeds):
     make()
 (FOLDER / "index.tsv").write_text("".join(INDEX))
 print(f"{len(INDEX)} files, Pillow {Image.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}, "

@@ -162,7 +162,15 @@ tern_codec_result tern_bmp_rows(tern_bmp *bmp, tern_canvas canvas, uint32_t rows
 bool tern_bmp_has_end(const tern_bmp *bmp);
 void tern_bmp_close(tern_bmp *bmp);
 
-/// A decoder of Windows icons, whose entries are bitmaps or PNG files. Opening it selects the largest entry.
+/// A decoder of the Quite OK Image format.
+typedef struct tern_qoi tern_qoi;
+tern_qoi *tern_qoi_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+tern_codec_result tern_qoi_rows(tern_qoi *qoi, tern_canvas canvas, uint32_t rows, char *error);
+/// Returns whether the file has the marker of its end. Call it after the last row.
+bool tern_qoi_has_end(const tern_qoi *qoi);
+void tern_qoi_close(tern_qoi *qoi);
+
+/// A decoder of Windows icons and cursors, whose entries are bitmaps or PNG files. Opening it selects the largest entry.
 typedef struct tern_ico tern_ico;
 tern_ico *tern_ico_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
 /// Selects the smallest entry of at least the size, or the largest if there is none. Call it before the first row.

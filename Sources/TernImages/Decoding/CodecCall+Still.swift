@@ -37,7 +37,8 @@ extension CodecCall {
         case .png: try finish(try unsafe png(bytes, count))
         case .webp: try unsafe webp(bytes, count)
         case .bmp: try finish(try unsafe bmp(bytes, count))
-        case .ico: try finish(try unsafe ico(bytes, count))
+        case .ico, .cur: try finish(try unsafe ico(bytes, count))
+        case .qoi: try finish(try unsafe qoi(bytes, count))
         default: try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
         }
     }
@@ -228,7 +229,7 @@ extension CodecCall {
             // premultiplied.
             let isWhole = isInterlaced || (info.hasAlpha && color.conversion != nil)
             memory.isResizedInRows = !isWhole && memory.made.size != memory.scaled
-        case .webp, .bmp, .ico: break
+        case .webp, .bmp, .ico, .cur, .qoi: break
         default: memory.keepsCodec = true
         }
         return memory

@@ -118,6 +118,16 @@ extension CodecCall {
         return decoded
     }
 
+    func qoi(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
+        var info = tern_codec_info()
+        let handle = try unsafe open { unsafe tern_qoi_open(bytes, count, &info, $0, $1) }
+        defer { unsafe tern_qoi_close(handle) }
+        try check(info)
+        var decoded = try unsafe picture(info, .none) { unsafe tern_qoi_rows(handle, $0, rowGroup, $1) }
+        decoded.isComplete = unsafe tern_qoi_has_end(handle)
+        return decoded
+    }
+
     /// Decodes the entry that fits the target; without a target the largest one. Errors name the entry.
     func ico(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()

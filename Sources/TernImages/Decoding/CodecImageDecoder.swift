@@ -7,19 +7,19 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Decodes JPEG, PNG, WebP and GIF with libjpeg-turbo, libpng, libwebp and giflib, BMP and ICO with C code of Tern, and
-/// AVIF with libavif, which is loaded when the first AVIF file is decoded.
+/// Decodes JPEG, PNG, WebP and GIF with libjpeg-turbo, libpng, libwebp and giflib, BMP, ICO, CUR and QOI with C code of
+/// Tern, and AVIF with libavif, which is loaded when the first AVIF file is decoded.
 ///
 /// JPEG and WebP are scaled while they are decoded, to at least twice the target size. Lanczos3 does the rest.
 public struct CodecImageDecoder: ImageDecoder {
     /// Creates a decoder. It has no state.
     public init() {}
 
-    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO and AVIF. If libavif is missing, or is of an unknown version, an
-    /// AVIF file causes an error of kind `.unsupported` that names the package.
+    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO, CUR, QOI and AVIF. If libavif is missing, or is of an unknown
+    /// version, an AVIF file causes an error of kind `.unsupported` that names the package.
     public func decodes(_ format: ImageFormat) -> Bool { Self.formats.contains(format) }
 
-    private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico, .avif]
+    private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico, .cur, .qoi, .avif]
 
     /// Decodes the picture, or the first frame of an animation. For an animated PNG, that is the first frame of the
     /// animation rather than the still picture for programs that do not animate, unless the animation chunks are
@@ -80,10 +80,7 @@ public struct CodecImageDecoder: ImageDecoder {
         guard data.count <= options.limits.bytes else {
             throw ImageError(.limitExceeded, "\(data.count) bytes, the limit is \(options.limits.bytes)")
         }
-        guard let format = ImageFormat(sniffing: data) else {
-            throw ImageError(.unknownFormat, "the first of \(data.count) bytes are of no known format")
-        }
-        guard decodes(format) else { throw ImageError(.unsupported, format: format, "no decoder for it here") }
+        guard let format = ImageFormat(sniffing: data), decodes(format) else { throw ForeignContent.error(for: data) }
         return format
     }
 }

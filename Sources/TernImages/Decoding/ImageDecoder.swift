@@ -133,16 +133,13 @@ public final class ImageDecoders: Sendable {
 
     /// Returns the decoder for these bytes.
     ///
-    /// - Throws: The kind `.unknownFormat` if no decoder knows them, `.unsupported` if the format is known and no
-    ///   decoder accepts it.
+    /// - Throws: The kind `.unsupported` if their format has a name and no decoder accepts it, otherwise
+    ///   `.unknownFormat`.
     func decoder(for data: Data) throws(ImageError) -> any ImageDecoder {
         if data.isEmpty { throw ImageError(.truncated, "there are no bytes") }
         for (_, decoder) in registered.withLock({ $0 }) where Self.accepts(data, decoder) { return decoder }
         for decoder in system where Self.accepts(data, decoder) { return decoder }
-        guard let format = ImageFormat(sniffing: data) else {
-            throw ImageError(.unknownFormat, "the first of \(data.count) bytes are of no known format")
-        }
-        throw ImageError(.unsupported, format: format, "no decoder for it here")
+        throw ForeignContent.error(for: data)
     }
 
     private static func accepts(_ data: Data, _ decoder: any ImageDecoder) -> Bool {

@@ -123,6 +123,8 @@ extension ImageError {
     var isRemembered: Bool {
         switch kind {
         case .unknownFormat, .corrupt, .truncated: return true
+        // A decoder can be registered for a format of pictures.
+        case .unsupported: return format.map { !ForeignContent.isPicture($0) } ?? false
         case .network:
             guard let network else { return false }
             if network.kind == .contentType { return true }
@@ -148,6 +150,13 @@ extension ImageError {
         case let error as NetworkError: error.description
         default: "\(type(of: error))"
         }
+    }
+
+    /// Returns an error about bytes of a format that is not decoded with the type that the server gave them.
+    func received(as contentType: String?) -> ImageError {
+        guard let contentType, kind == .unsupported || kind == .unknownFormat else { return self }
+        return ImageError(
+            kind, format: format, "\(message); the server sent them as \(contentType)", underlying: underlying)
     }
 
     func from(_ origin: String?) -> ImageError {

@@ -29,16 +29,37 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     public static let bmp = ImageFormat(rawValue: "image/bmp")
     /// Windows icon.
     public static let ico = ImageFormat(rawValue: "image/vnd.microsoft.icon")
+    /// Windows cursor.
+    public static let cur = ImageFormat(rawValue: "image/x-win-bitmap")
+    /// The Quite OK Image format, on Linux.
+    public static let qoi = ImageFormat(rawValue: "image/qoi")
     /// AVIF, still or a sequence.
     public static let avif = ImageFormat(rawValue: "image/avif")
 
+    // Tern decodes none of the following on Linux. They are recognized so that the error can name them, and so that a
+    // registered decoder can be asked for them.
+
+    /// HEIC and other pictures in a HEIF container.
+    public static let heic = ImageFormat(rawValue: "image/heic")
+    /// JPEG XL, in a container or bare.
+    public static let jpegXL = ImageFormat(rawValue: "image/jxl")
+    /// JPEG 2000, in a container or bare.
+    public static let jpeg2000 = ImageFormat(rawValue: "image/jp2")
+    /// TIFF and BigTIFF. Most raw formats of cameras begin in the same way.
+    public static let tiff = ImageFormat(rawValue: "image/tiff")
+    /// SVG, whose first element `svg` follows at most a declaration, comments and a document type.
+    public static let svg = ImageFormat(rawValue: "image/svg+xml")
+    /// A document of Photoshop.
+    public static let psd = ImageFormat(rawValue: "image/vnd.adobe.photoshop")
+
     /// The maximum number of bytes that `init(sniffing:)` reads. A file of boxes, such as AVIF, lists its brands in
-    /// this many bytes; all other formats are known from the first 16.
+    /// this many bytes, and text can begin with comments; all other formats are known from the first 16.
     public static let sniffedByteCount = 256
 
     /// Returns the number of bytes from which the format of a file that begins with these is known.
     static func sniffedByteCount(of bytes: borrowing RawSpan) -> Int {
-        min(max(16, Brands.end(bytes)), sniffedByteCount)
+        if bytes.byteCount < sniffedByteCount, FirstText(bytes).needsMore { return sniffedByteCount }
+        return min(max(16, Brands.end(bytes)), sniffedByteCount)
     }
 
     /// Recognizes the format of a file from its first bytes; nil if they are too few or of no known format.
@@ -57,12 +78,35 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
             self = .webp
         } else if matches(Array("GIF87a".utf8)) || matches(Array("GIF89a".utf8)) {
             self = .gif
-        } else if matches(Array("ftyp".utf8), at: 4), Brands.includeAVIF(bytes) {
-            self = .avif
+        } else if matches(Array("ftyp".utf8), at: 4) {
+            if Brands.include(Brands.avif, in: bytes) {
+                self = .avif
+            } else if bytes.byteCount >= Self.sniffedByteCount(of: bytes), Brands.include(Brands.heif, in: bytes) {
+                // A later brand could have been that of AVIF.
+                self = .heic
+            } else {
+                return nil
+            }
         } else if matches([0, 0, 1, 0]) {
             self = .ico
         } else if matches(Array("BM".utf8)) {
             self = .bmp
+        } else if matches([0xFF, 0x0A]) || matches([0, 0, 0, 12] + Array("JXL \r\n".utf8)) {
+            self = .jpegXL
+        } else if matches([0xFF, 0x4F, 0xFF, 0x51]) || matches([0, 0, 0, 12] + Array("jP  \r\n".utf8)) {
+            self = .jpeg2000
+        } else if matches(Array("II*\0".utf8)) || matches(Array("MM\0*".utf8)) || matches(Array("II+\0".utf8))
+            || matches(Array("MM\0+".utf8))
+        {
+            self = .tiff
+        } else if matches(Array("8BPS".utf8)) {
+            self = .psd
+        } else if matches(Array("qoif".utf8)) {
+            self = .qoi
+        } else if matches([0, 0, 2, 0]) {
+            self = .cur
+        } else if FirstText(bytes).hasElement("svg") {
+            self = .svg
         } else {
             return nil
         }
@@ -78,12 +122,18 @@ private enum Brands {
         return Int(clamping: number(bytes, at: 0))
     }
 
-    /// Returns whether `avif` or `avis` is among the brands that are there (AV1 Image File Format, §8).
-    static func includeAVIF(_ bytes: borrowing RawSpan) -> Bool {
+    /// `avif` and `avis` (AV1 Image File Format, §8).
+    static let avif: Set<UInt32> = [0x6176_6966, 0x6176_6973]
+    /// `heic`, `heix`, `heim`, `heis`, `hevc`, `hevx`, `mif1` and `msf1` (ISO/IEC 23008-12, §10 and Annex B).
+    static let heif: Set<UInt32> = [
+        0x6865_6963, 0x6865_6978, 0x6865_696D, 0x6865_6973, 0x6865_7663, 0x6865_7678, 0x6D69_6631, 0x6D73_6631,
+    ]
+
+    /// Returns whether one of the brands is among those that are there.
+    static func include(_ wanted: Set<UInt32>, in bytes: borrowing RawSpan) -> Bool {
         let end = min(max(12, end(bytes)), bytes.byteCount, ImageFormat.sniffedByteCount)
         for at in stride(from: 8, through: end - 4, by: 4) where at != 12 {
-            let brand = number(bytes, at: at)
-            if brand == 0x6176_6966 || brand == 0x6176_6973 { return true }
+            if wanted.contains(number(bytes, at: at)) { return true }
         }
         return false
     }
@@ -117,7 +167,9 @@ enum FileEnd {
         case .png: unsafe Bytes(bytes).endsAsPNG
         case .gif: unsafe blocks(bytes).hasEnd
         case .webp: unsafe Bytes(bytes).endsAsRIFF
-        case .ico: unsafe Bytes(bytes).endsAsIcon
+        case .ico, .cur: unsafe Bytes(bytes).endsAsIcon
+        // Its pixels tell.
+        case .qoi: true
         default: unsafe Bytes(bytes).endsAsBoxes
         }
     }
@@ -128,7 +180,7 @@ enum FileEnd {
     static func isWhole(_ data: Data, _ format: ImageFormat) -> Bool {
         switch format {
         case .gif: unsafe data.withUnsafeBytes { unsafe !blocks($0).isCut }
-        case .ico: true
+        case .ico, .cur: true
         default: isReached(by: data, format)
         }
     }

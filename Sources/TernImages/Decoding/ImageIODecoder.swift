@@ -53,10 +53,7 @@ public struct ImageIODecoder: ImageDecoder {
         guard data.count <= options.limits.bytes else {
             throw ImageError(.limitExceeded, "\(data.count) bytes, the limit is \(options.limits.bytes)")
         }
-        guard let format = format(of: data) else {
-            throw ImageError(.unknownFormat, "the first of \(data.count) bytes are of no known format")
-        }
-        guard decodes(format) else { throw ImageError(.unsupported, format: format, "no decoder for it here") }
+        guard let format = format(of: data), decodes(format) else { throw ForeignContent.error(for: data) }
         return try ImageIOFile(data, format: format, options: options)
     }
 }

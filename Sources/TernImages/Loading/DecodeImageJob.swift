@@ -73,7 +73,7 @@ final class DecodeImageJob: LoadJob {
             failedTrace = bytes.trace
             failedTrace.add(.originals, .failed, detail: "\(error)")
             reload(in: pipeline)
-        case .failure(let error): finish(image: .failure(error), in: pipeline)
+        case .failure(let error): finish(image: .failure(error.received(as: bytes.contentType)), in: pipeline)
         }
     }
 

@@ -12,6 +12,8 @@ struct EncodedImage: Sendable {
     var freshness: ImageFreshness
     var source: ImageResponse.Source
     var trace: ImageTrace
+    /// The type that the server gave bytes that were fetched just now; nil if it gave none.
+    var contentType: String?
     /// Whether a revalidation confirmed the cached bytes; `data` is then empty.
     var isUnchanged = false
 

@@ -35,7 +35,7 @@ struct ImageFetch: Sendable {
 struct ImageFetcher: Sendable {
     /// The result of a fetch.
     enum Fetched: Sendable {
-        case bytes(Data, ImageFreshness, resumedFrom: Int)
+        case bytes(Data, ImageFreshness, resumedFrom: Int, contentType: String? = nil)
         /// The server confirmed the cached bytes (304).
         case notModified(ImageFreshness)
     }
@@ -183,7 +183,10 @@ struct ImageFetcher: Sendable {
             try? await prepared.disk?.remove(PartialImage.key(fetch.key))
         }
         let freshness = ImageFreshness(head, now: configuration.now(), fallback: configuration.defaultFreshness)
-        return .done(.bytes(try await transformed(body.data, head), freshness, resumedFrom: body.offset))
+        return .done(
+            .bytes(
+                try await transformed(body.data, head), freshness, resumedFrom: body.offset,
+                contentType: head.headers["Content-Type"]))
     }
 
     /// Throws if the head of the response to the request for the whole contradicts a part of the same version.

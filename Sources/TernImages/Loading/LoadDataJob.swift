@@ -136,8 +136,9 @@ final class LoadDataJob: LoadJob, Equatable {
 
     private func fetched(_ result: Result<ImageFetcher.Fetched, ImageError>, in pipeline: isolated ImagePipeline) {
         switch result {
-        case .success(.bytes(let data, let freshness, let offset)):
-            var bytes = EncodedImage(data: data, freshness: freshness, source: .network, trace: trace)
+        case .success(.bytes(let data, let freshness, let offset, let contentType)):
+            var bytes = EncodedImage(
+                data: data, freshness: freshness, source: .network, trace: trace, contentType: contentType)
             bytes.trace.add(.network, .hit, detail: .bytes(data.count, before: offset))
             store(bytes, in: pipeline)
         case .success(.notModified(let freshness)): confirm(freshness, in: pipeline)

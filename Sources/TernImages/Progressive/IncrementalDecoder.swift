@@ -212,10 +212,12 @@ public final class IncrementalDecoder {
 
     /// Recognizes the format from the first bytes, and opens its decoder with them.
     private func open(isLast: Bool) throws(ImageError) {
-        guard let found = unsafe ImageFormat(sniffing: head.span.bytes) else {
+        let sniffed = unsafe ImageFormat(sniffing: head.span.bytes)
+        guard let found = sniffed, CodecImageDecoder().decodes(found) else {
             let wanted = unsafe ImageFormat.sniffedByteCount(of: head.span.bytes)
-            guard isLast || head.count >= wanted else { return }
-            throw ImageError(.unknownFormat, "the first of \(byteCount) bytes are of no known format")
+            guard isLast || sniffed != nil || head.count >= wanted else { return }
+            let (first, count) = (head, byteCount)
+            throw unsafe ForeignContent.error(first: first.span.bytes, byteCount: count)
         }
         format = found
         let opened = try IncrementalFeed(

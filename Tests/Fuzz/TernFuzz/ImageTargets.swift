@@ -10,6 +10,7 @@ extension FuzzTarget {
         FuzzTarget(image: "webp", .webp),
         FuzzTarget(image: "gif", .gif),
         FuzzTarget(image: "bmp", .bmp),
+        FuzzTarget(image: "qoi", .qoi),
         FuzzTarget(image: "ico", .ico),
         FuzzTarget(
             name: "ico-png", seeds: { try icons(of: pictures(of: .png, fixtures: $0)) }, repair: repairIcon,

@@ -15,15 +15,15 @@ import Foundation
     enum File: String, CaseIterable, Sendable {
         case jpeg, progressiveJPEG, png, interlacedPNG, taggedPNG, animatedPNG, animatedPNGWithStandIn
         case webp, losslessWebP, alphaWebP, taggedWebP, orientedWebP, animatedWebP, gif, interlacedGIF, animatedGIF
-        case bmp, indexedBMP, runLengthBMP, ico, avif, animatedAVIF
+        case bmp, indexedBMP, runLengthBMP, qoi, ico, avif, animatedAVIF
 
         /// Whether the last bytes do not belong to a picture, so that a file without them can count as whole.
         var hasTail: Bool {
             switch self {
             // The end marker or end chunk; chunks behind the picture; the trailer of a still GIF; the padding of a last
-            // row; a mask that is ignored because of alpha.
+            // row; a mask that is ignored because of alpha; the marker of the end.
             case .jpeg, .progressiveJPEG, .webp, .losslessWebP, .alphaWebP, .taggedWebP, .gif, .interlacedGIF, .ico,
-                .bmp, .indexedBMP, .png, .interlacedPNG, .taggedPNG, .animatedPNG, .animatedPNGWithStandIn:
+                .qoi, .bmp, .indexedBMP, .png, .interlacedPNG, .taggedPNG, .animatedPNG, .animatedPNGWithStandIn:
                 true
             default: false
             }
@@ -64,6 +64,7 @@ import Foundation
             case .runLengthBMP:
                 let stream: [UInt8] = [3, 1, 0, 2, 1, 0, 0, 3, 1, 0, 1, 0, 0, 0, 2, 1, 0, 1]
                 return BitmapFile(width: 8, height: 4, bits: 8, compression: 1, palette: colours, pixels: stream).bytes
+            case .qoi: return QOIFile(size: photo.size, chunks: QOIFile.chunks(of: photo)).bytes
             case .ico:
                 let png = [UInt8](try other.encoded(as: .png()))
                 let bitmap = BitmapFile(width: 2, height: 2, bits: 32, pixels: [UInt8](repeating: 200, count: 16))

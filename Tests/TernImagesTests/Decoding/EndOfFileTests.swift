@@ -84,6 +84,10 @@ import Foundation
             let file = BitmapFile(width: 8, height: 4, bits: 8, compression: 1, palette: colours, pixels: stream)
             return (file.bytes, 2)
         },
+        Row("QOI", .picture) {
+            let picture = try photo()
+            return (QOIFile(size: picture.size, chunks: QOIFile.chunks(of: picture)).bytes, 8)
+        },
         Row("ICO", .picture) {
             // With alpha in its pixels, the mask does not count.
             let bitmap = BitmapFile(width: 2, height: 2, bits: 32, pixels: [UInt8](repeating: 200, count: 16))
@@ -229,7 +233,8 @@ import Foundation
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
         let article = try String(contentsOf: root.appending(path: "Documentation/Images.md"), encoding: .utf8)
-        let lines = article.split(separator: "\n").filter { $0.hasPrefix("|") }.map {
+        let section = article.split(separator: "\n## Files that end early\n").last ?? ""
+        let lines = section.split(separator: "\n").filter { $0.hasPrefix("|") }.map {
             $0.split(separator: "|").map { $0.split(separator: " ").joined(separator: " ") }
         }
         for row in Self.rows {

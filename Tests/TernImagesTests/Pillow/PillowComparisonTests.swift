@@ -36,7 +36,7 @@ import Testing
 
     /// Each kind must have a minimum number of files, so that a missing file is noticed.
     @Test(arguments: [
-        (".png", 95), (".gif", 16), (".bmp", 16), (".ico", 2), (".webp", 26), (".jpg", 40),
+        (".png", 95), (".gif", 16), (".bmp", 16), (".qoi", 9), (".ico", 2), (".webp", 26), (".jpg", 40),
     ])
     func pixelsAreThoseOfPillow(suffix: String, least: Int) throws {
         let entries = try PillowFixtures.entries(suffix)
