@@ -58,6 +58,18 @@ import Foundation
         #expect(response.animation == nil)
     }
 
+    @Test func placeholders() throws {
+        let image = try gradient(40, 30)
+        var shown: RasterImage?
+        func show(_ image: RasterImage) { shown = image }
+        let hash = try ThumbHash(image).base64
+        if let placeholder = ThumbHash(base64: hash) {
+            show(placeholder.image())
+            print(placeholder.aspectRatio, placeholder.averageColor)
+        }
+        #expect(shown.map { max($0.size.width, $0.size.height) } == 32)
+    }
+
     @Test func prefetching() async throws {
         let folder = try ScratchFolder()
         let kit = PipelineKit(picture: try Pictures.jpeg(), disk: .folder(folder.url))

@@ -14,6 +14,25 @@ public enum ImageContent: Sendable {
     public var image: RasterImage? {
         if case .image(let image) = self { image } else { nil }
     }
+
+    /// Returns the picture of a `ThumbHash`, to show until the real one has come:
+    /// `ImageDisplay(placeholder: .thumbHash(photo.hash))`. nil without a hash, or for another text.
+    ///
+    /// - Parameter base64: The hash in Base64.
+    public static func thumbHash(_ base64: String?) -> ImageContent? {
+        base64.flatMap { ThumbHash(base64: $0) }.map { .image($0.image()) }
+    }
+
+    /// Returns the picture of a `BlurHash`, to show until the real one has come; nil without a hash, or for another
+    /// text.
+    ///
+    /// - Parameter size: The size of the picture, in pixels. Its shape is that of the view or of the original; a small
+    ///   picture looks the same as a large one.
+    public static func blurHash(
+        _ text: String?, size: PixelSize = PixelSize(width: 32, height: 32)
+    ) -> ImageContent? {
+        text.flatMap { BlurHash($0) }.map { .image($0.image(size: size)) }
+    }
 }
 
 /// The state of a slot of a view.

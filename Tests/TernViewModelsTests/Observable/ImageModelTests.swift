@@ -34,6 +34,18 @@ struct ImageModelTests {
         #expect(model.lastUpdate(in: .highlighted) == nil)
     }
 
+    @Test func aHashIsAPlaceholder() async throws {
+        let hash = "3OcRJYB4d3h/iIeHeEh3eIhw+j2w"
+        let model = model()
+        model.loadImage(from: photos.url("/slow/40"), display: ImageDisplay(placeholder: .thumbHash(hash)))
+        #expect(model.image?.size == PixelSize(width: 32, height: 23) && model.phase == .placeholder)
+        model.cancelImageLoad()
+        let blur = ImageDisplay(placeholder: .blurHash("00CPCb", size: PixelSize(width: 4, height: 3)))
+        #expect(blur.placeholder?.image?.size == PixelSize(width: 4, height: 3))
+        #expect(ImageContent.thumbHash(nil)?.image == nil && ImageContent.thumbHash("none")?.image == nil)
+        #expect(ImageContent.blurHash(nil)?.image == nil && ImageContent.blurHash("none")?.image == nil)
+    }
+
     @Test func theModelKeepsTheErrorUntilTheNextLoad() async throws {
         let model = model()
         let failing = model.loadImage(from: photos.url("/slow"))
