@@ -301,16 +301,25 @@ extension MultipartForm {
     }
 
     private func fill(_ file: PartialFile, _ files: FileStore) async throws {
-        let source = try await MultipartMessage(self, files).makeSource(files)
-        while let chunk = try await source.next() {
+        let source = try await Self.reading { try await MultipartMessage(self, files).makeSource(files) }
+        while let chunk = try await Self.reading({ try await source.next() }) {
             try Task.checkCancellation()
             try await file.write([chunk])
         }
     }
 
+    /// Returns what a part gives. Its failure is another one than that of the file that is written.
+    private static func reading<Value>(_ part: () async throws -> Value) async throws -> Value {
+        do {
+            return try await part()
+        } catch  where !(error is CancellationError) {
+            throw NetworkError(.requestBody, reason: "the form cannot be written: \(error)", underlying: error)
+        }
+    }
+
     private static func problem(_ error: any Error) -> NetworkError {
+        if let error = error as? NetworkError { return error }
         if error is CancellationError { return NetworkError(.cancelled, reason: "the task was cancelled") }
-        let kind: NetworkError.Kind = error is FileFailure ? .fileSystem : .requestBody
-        return NetworkError(kind, reason: "the form cannot be written: \(error)", underlying: error)
+        return NetworkError(.fileSystem, reason: "the form cannot be written: \(error)", underlying: error)
     }
 }

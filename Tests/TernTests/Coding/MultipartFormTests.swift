@@ -183,8 +183,33 @@ struct MultipartFormTests {
 
         var lying = MultipartForm()
         lying.append(Chunks(chunks: ["abc"]), length: 4, named: "s")
-        await #expect(throws: NetworkError.self) { try await lying.write(to: file) }
+        #expect(await kind(ofWriting: lying, to: file) == .requestBody)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["form"])
         #expect(try Data(contentsOf: file).count > 100)
+    }
+
+    /// The error tells whether a part or the file that is written is at fault.
+    @Test func aPartThatIsGoneIsNoFaultOfTheFile() async throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/tern-\(UInt64.random(in: 0 ... .max))"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let part = "\(folder)/part"
+        try Data("pixels".utf8).write(to: URL(filePath: part))
+        var form = MultipartForm()
+        try form.append(file: URL(filePath: part), named: "f")
+        #expect(await kind(ofWriting: form, to: URL(filePath: "\(folder)/none/form")) == .fileSystem)
+        #expect(await kind(ofWriting: form, to: URL(filePath: "\(folder)/form")) == nil)
+        try FileManager.default.removeItem(atPath: part)
+        #expect(await kind(ofWriting: form, to: URL(filePath: "\(folder)/form")) == .requestBody)
+    }
+
+    /// Returns the kind of the error with which a form is not written; nil if it is.
+    private func kind(ofWriting form: MultipartForm, to file: URL) async -> NetworkError.Kind? {
+        do throws(NetworkError) {
+            _ = try await form.write(to: file)
+            return nil
+        } catch {
+            return error.kind
+        }
     }
 }
