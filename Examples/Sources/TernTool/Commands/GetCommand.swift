@@ -48,7 +48,7 @@ struct GetCommand: AsyncParsableCommand {
             if let download = try save.download(request, from: words.url, in: session) {
                 interrupt.cancels(download.task)
                 return try await Deadline.run(connection.timeLimit, cancel: download.task.cancel) {
-                    try await DownloadReport.follow(download, on: terminal)
+                    try await follow(download, on: terminal)
                 }
             }
             // A device that cannot be opened is told before anything is sent.
@@ -75,10 +75,7 @@ struct GetCommand: AsyncParsableCommand {
             try tell(head, on: terminal)
             for try await chunk in stream.chunks { try output.write(chunk) }
             try output.finish()
-            if include, let metrics = stream.task.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
-            // The response is written to the disk after its last byte.
-            if cache { await HTTPCache.shared.flush() }
-            if include, let trace = head.cacheTrace { terminal.writeLine(Terminal.plain("\(trace)")) }
+            await tellEnd(of: head, stream.task.metrics, on: terminal)
         } catch let error as NetworkError where error.kind == .status {
             if let head = error.response { try tell(head, on: terminal) }
             if !send.fail {
@@ -88,6 +85,27 @@ struct GetCommand: AsyncParsableCommand {
             if include, let metrics = error.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
             throw error
         }
+    }
+
+    /// Writes the body to its file, and with `-i` the rest to standard error.
+    private func follow(_ download: SaveOptions.Started, on terminal: Terminal) async throws {
+        do {
+            try await DownloadReport.follow(download, on: terminal)
+        } catch let error as NetworkError where error.kind == .status {
+            if let head = error.response { try tell(head, on: terminal) }
+            if include, let metrics = error.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
+            throw error
+        }
+        guard let head = await download.task.response else { return }
+        try tell(head, on: terminal)
+        await tellEnd(of: head, download.task.metrics, on: terminal)
+    }
+
+    /// Waits until the response is in the cache, to which it is written after its last byte.
+    private func tellEnd(of head: ResponseHead, _ metrics: TaskMetrics?, on terminal: Terminal) async {
+        if include, let metrics { terminal.writeLine(MetricsLine.text(metrics)) }
+        if cache { await HTTPCache.shared.flush() }
+        if include, let trace = head.cacheTrace { terminal.writeLine(Terminal.plain("\(trace)")) }
     }
 
     private func tell(_ head: ResponseHead, on terminal: Terminal) throws {

@@ -54,6 +54,19 @@ struct RequestCommandTests {
         }
     }
 
+    @Test(arguments: [["-o", "file"], ["-O"], ["-o", "-"]])
+    func headIsToldWhereverTheBodyGoes(options: [String]) async throws {
+        try await withTool {
+            try $0.respond(status: $0.request.path == "/404" ? 404 : 200, headers: [("X-Test", "1")], text: "hello")
+        } test: { server, tool in
+            let result = try await tool.run(ToolProcess.path("tern"), ["-i", server.text("/file")] + options)
+            #expect(result.code == 0 && result.messages.contains("HTTP/1.1 200 OK\n"), "\(result.messages)")
+            #expect(result.messages.contains("X-Test: 1\n"), "\(result.messages)")
+            let missing = try await tool.run(ToolProcess.path("tern"), ["-i", server.text("/404")] + options)
+            #expect(missing.code == 8 && missing.messages.contains("HTTP/1.1 404 Not Found\n"), "\(missing.messages)")
+        }
+    }
+
     @Test func listIsDownloadedToAFolder() async throws {
         try await withTool {
             try $0.respond(text: "hello")
