@@ -166,10 +166,10 @@ lint:
 	swift format lint --strict --recursive --parallel $(SWIFT_FOLDERS)
 	scripts/checks/forbidden
 	scripts/checks/coverage
+	scripts/checks/apple
 	scripts/checks/docs
 	scripts/checks/articles
 	scripts/checks/site
-	scripts/checks/apple
 	scripts/checks/try-on-mac
 	scripts/checks/language
 	scripts/checks/labels

@@ -97,7 +97,7 @@ enum Symbols {
         let witnesses = Set(graph.relationships.filter { $0.sourceOrigin != nil }.map(\.source))
         return graph.symbols.compactMap { symbol in
             guard symbol.isPublic, !symbol.isDocumented, !witnesses.contains(symbol.identifier.precise),
-                let location = symbol.location
+                symbol.kind.identifier != "swift.extension", let location = symbol.location
             else { return nil }
             let path = location.uri.replacingOccurrences(of: "file://", with: "")
             return "\(path):\(location.position.line + 1): error: '\(symbol.name)' has no documentation comment"
