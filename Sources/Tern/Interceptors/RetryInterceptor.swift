@@ -66,15 +66,28 @@ public struct RetryInterceptor: Interceptor {
                 let decision = policy.decision(
                     after: error, of: request, failures: failures, now: Date(), random: Double.random(in: 0...1))
                 let elapsed = start.duration(to: clock.now)
-                guard case .retry(let delay) = decision, elapsed + delay <= retriesBeginWithin ?? (elapsed + delay),
-                    delay < next.timeLeft ?? .seconds(Int64.max), budget.withdraw()
-                else {
-                    if failures == 1 || error.isCancelled { throw error }
-                    throw error.ending(attempts: failures, in: elapsed)
+                func last() -> NetworkError {
+                    failures == 1 || error.isCancelled ? error : error.ending(attempts: failures, in: elapsed)
+                }
+                guard case .retry(let delay) = decision else { throw last() }
+                if let obstacle = obstacle(to: delay, after: elapsed, timeLeft: next.timeLeft) {
+                    throw last().adding("not tried again: \(obstacle)")
                 }
                 try await next.sleep(for: delay, on: clock)
             }
         }
+    }
+
+    /// Returns the reason against an attempt that the policy would make; nil if it begins after the delay.
+    private func obstacle(to delay: Duration, after elapsed: Duration, timeLeft: Duration?) -> String? {
+        let attempt = "an attempt after \(delay.inSeconds) would begin"
+        if let retriesBeginWithin, elapsed + delay > retriesBeginWithin {
+            return "\(attempt) later than the limit retriesBeginWithin, \(retriesBeginWithin), permits"
+        }
+        if let timeLeft, delay >= timeLeft {
+            return "\(attempt) after the end of Timeouts.total, \(timeLeft.inSeconds) from now"
+        }
+        return budget.withdraw() ? nil : "the retry budget is spent"
     }
 }
 

@@ -100,10 +100,7 @@ public struct NetworkError: Error, Sendable {
         with { fields in
             fields.attempts = attempts
             fields.attemptsDuration = duration
-            let (seconds, attoseconds) = duration.components
-            let milliseconds = attoseconds / 1_000_000_000_000_000
-            let fraction = "\(milliseconds + 1_000)".dropFirst()
-            fields.reason += "; \(attempts) attempts failed in \(seconds).\(fraction) seconds"
+            fields.reason += "; \(attempts) attempts failed in \(duration.inSeconds)"
         }
     }
 
@@ -230,5 +227,14 @@ extension NetworkError: CustomReflectable {
             "taskID": taskID as Any, "underlying": underlying as Any,
         ]
         return Mirror(self, children: children)
+    }
+}
+
+extension Duration {
+    /// The time in seconds with three digits after the point, such as `4.010 seconds`, for a text.
+    var inSeconds: String {
+        let (seconds, attoseconds) = components
+        let milliseconds = attoseconds / 1_000_000_000_000_000
+        return "\(seconds).\("\(milliseconds + 1_000)".dropFirst()) seconds"
     }
 }

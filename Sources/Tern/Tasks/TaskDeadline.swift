@@ -73,16 +73,17 @@ extension TaskRecord {
     /// Returns the error of a task whose time is over.
     func deadlineError(_ request: Request?) -> NetworkError {
         let limit = deadline.map { "\($0.limit)" } ?? "its limit"
-        let reason = "not done within \(limit) in all (Timeouts.total), after \(Self.count(of: requestCount))"
+        let reason = "not done within \(limit) in all (Timeouts.total), \(Self.words(requestCount: requestCount))"
         guard let request else { return NetworkError(.totalTimedOut, reason: reason) }
         return NetworkError(FailureCause(.totalTimedOut, reason), request: request)
     }
 
-    private static func count(of requests: Int) -> String {
-        switch requests {
-        case 0: "no request was sent"
-        case 1: "1 request"
-        default: "\(requests) requests"
+    private static func words(requestCount: Int) -> String {
+        switch requestCount {
+        case 0:
+            "before the request was sent: it waited for an interceptor, such as the refresh of a token, or for credentials"
+        case 1: "after 1 request"
+        default: "after \(requestCount) requests"
         }
     }
 }

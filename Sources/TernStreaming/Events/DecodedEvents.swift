@@ -61,7 +61,8 @@ public struct DecodedEvents<Value: Decodable & Sendable>: AsyncSequence, Sendabl
                     let name = "the event of type \(event.type) with \(event.data.utf8.count) bytes of data"
                     return (name: name, json: Data(event.data.utf8))
                 }
-                batch = await DecodedBatch(texts, configuration: reader.session.configuration)
+                batch = await DecodedBatch(
+                    texts, of: reader.request, configuration: reader.session.configuration)
             }
         }
 
@@ -83,8 +84,12 @@ struct DecodedBatch<Value: Decodable & Sendable>: Sendable {
     init() {}
 
     /// Decodes JSON texts with names for errors, off every actor.
+    ///
+    /// - Parameter request: The request that errors name; nil if they are given another one.
     @concurrent
-    init(_ texts: [(name: String, json: Data)], configuration: Session.Configuration) async {
+    init(
+        _ texts: [(name: String, json: Data)], of request: Request? = nil, configuration: Session.Configuration
+    ) async {
         values.reserveCapacity(texts.count)
         for text in texts {
             do {
@@ -93,8 +98,10 @@ struct DecodedBatch<Value: Decodable & Sendable>: Sendable {
                 let reason = "\(text.name) could not be decoded as \(Value.self): \(DecodingProblem.text(error))"
                 // A server can send its own account of an error in place of a value.
                 let body = text.json.prefix(configuration.errorBodyLimit)
-                failure = NetworkError(.decoding, reason: reason, body: Data(body), underlying: error)
-                    .carrying(configuration.json)
+                failure = NetworkError(
+                    .decoding, method: request?.method, target: request?.target, reason: reason, body: Data(body),
+                    underlying: error
+                ).carrying(configuration.json)
                 return
             }
         }

@@ -103,6 +103,8 @@ final class EventReader {
     private var isAtEnd = false
 
     var session: Session { source.session }
+    /// The request of the stream; nil if it could not be created.
+    var request: Request? { try? source.request.get() }
 
     init(_ source: EventSource, _ lastEvent: ServerSentEvents.LastEvent?) {
         self.source = source

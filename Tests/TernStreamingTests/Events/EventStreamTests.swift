@@ -380,6 +380,7 @@ struct EventStreamTests {
                 for try await value in client.events("a").decode(Delta.self) { values.append(value) }
             }
             #expect(error.kind == .decoding && values == [Delta(text: "a")])
+            #expect("\(error)".contains("GET http://127.0.0.1:"))
             // The bytes that the server sent in place of a value.
             #expect(error.body == Data(#"{"no":"secret"}"#.utf8) && !"\(error)".contains("secret"))
             #expect(

@@ -61,7 +61,22 @@ struct RetryTests {
         // The next delay would end after 7 seconds.
         let error = try await failure { try await task.value }
         #expect(error.status == 503 && error.attempts == 2 && error.attemptsDuration == .seconds(4))
+        #expect(error.reason.contains("not tried again: an attempt after 3."), "\(error)")
+        #expect(error.reason.contains("would begin later than the limit retriesBeginWithin, 5.0 seconds, permits"), "\(error)")
         #expect(stub.calls.count == 2)
+    }
+
+    @Test func aRetryThatWouldComeTooLateIsNotWaitedFor() async throws {
+        let clock = ManualClock()
+        let stub = StubTransport { _ in .status(503, headers: ["Retry-After": "30"]) }
+        var configuration = Session.Configuration()
+        configuration.interceptors = [RetryInterceptor(clock: clock)]
+        configuration.timeouts.total = .seconds(20)
+        let client = try Client(
+            baseURL: "https://a.example", session: Session(configuration: configuration, stub: stub))
+        let error = try await failure { try await client.get("x") }
+        #expect(error.status == 503 && stub.calls.count == 1)
+        #expect(error.reason.contains("would begin after the end of Timeouts.total"), "\(error)")
     }
 
     @Test func lastFailureListsAllAttempts() async throws {
@@ -76,6 +91,7 @@ struct RetryTests {
         let error = try await failure { try await task.value }
         #expect(error.attempts == 3 && error.attemptsDuration == .milliseconds(4_010))
         #expect(error.description.hasSuffix("3 attempts failed in 4.010 seconds"))
+        #expect(!error.description.contains("not tried again"))
         let single = try await failure { try await client.post("x") }
         #expect(single.attempts == 1 && single.attemptsDuration == nil && !single.reason.contains("attempts"))
     }
