@@ -31,6 +31,20 @@ extension Request {
             self.contentType = contentType
         }
 
+        /// The body as an argument of a program; nil if it is no text in memory, or a long one.
+        var shortText: String? {
+            guard transformation == nil else { return nil }
+            let bytes: Data?
+            switch content {
+            case .data(let data): bytes = data
+            // `try?`: a value that cannot be encoded has no text.
+            case .encoded(_, let encode): bytes = try? encode(JSONCoding())
+            case .none, .file, .multipart, .stream: bytes = nil
+            }
+            guard let bytes, bytes.count <= 64 << 10, !bytes.contains(0) else { return nil }
+            return String(validating: bytes, as: UTF8.self)
+        }
+
         /// No body.
         public static let none = Body(content: .none, contentType: nil)
 

@@ -106,11 +106,13 @@ public struct LoggingInterceptor: Interceptor {
 extension Request {
     /// The request as a `curl` command for a shell, without secrets. Values of `Authorization`, `Cookie` and similar
     /// fields, and query values, are replaced by `<redacted>`; user information is left out. A file is named as the
-    /// body; any other body is read from standard input. The session's own headers are not included.
+    /// body; any other body is left out, and read from standard input. The session's own headers are not included.
     public var curlDescription: String { curlDescription(revealing: .none) }
 
     /// Returns the request as a `curl` command for a shell, like ``curlDescription``, with the revealed values of query
-    /// parameters and header fields. With `.all`, it can be pasted as it is.
+    /// parameters and header fields. With `.all`, it can be pasted as it is: it has the body, too, if that is a text in
+    /// memory, such as JSON, of at most 64 KiB. Values are encoded with the default settings of ``JSONCoding``; binary
+    /// bodies, forms with files and streams are read from standard input.
     ///
     /// ```swift
     /// print(request.curlDescription(revealing: ["page", "sort", "Authorization"]))
@@ -119,20 +121,27 @@ extension Request {
         var words = ["curl"]
         if method == .head {
             words.append("--head")
-        } else if method != .get {
+        } else if method != .get || !body.isNone {
             words += ["--request", Self.quoted(method.rawValue)]
         }
         for field in headers {
             let value = revealed.contains(field.name) ? field.value : field.printableValue
             words += ["--header", Self.quoted("\(field.name): \(value)")]
         }
-        if let contentType = body.contentType, !headers.contains("Content-Type") {
-            words += ["--header", Self.quoted("Content-Type: \(contentType)")]
+        if !body.isNone, !headers.contains("Content-Type") {
+            // Without a value, curl sends no field in place of its own.
+            let contentType = body.contentType.map { " \($0)" } ?? ""
+            words += ["--header", Self.quoted("Content-Type:\(contentType)")]
         }
         switch body.content {
         case .none: break
         case .file(let url): words += ["--data-binary", Self.quoted("@\(url.path)")]
-        default: words += ["--data-binary", "@-"]
+        default:
+            if revealed.isAll, let text = body.shortText {
+                words += ["--data-raw", Self.quoted(text)]
+            } else {
+                words += ["--data-binary", "@-"]
+            }
         }
         if revealed.isAll, case .password(let name, let password)? = Credential(of: target)?.content {
             words += ["--user", Self.quoted("\(name):\(password)")]

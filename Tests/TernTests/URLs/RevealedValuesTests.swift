@@ -2,6 +2,12 @@ import Testing
 
 @testable import Tern
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 @Suite("RevealedValues")
 struct RevealedValuesTests {
     private let url = "https://user:pass@a.example/list?page=2&token=s3cret&Sort=a%20b&flag#part"
@@ -40,6 +46,62 @@ struct RevealedValuesTests {
         // A URL of any length is whole.
         let long = try Request(.get, "https://a.example/?q=" + String(repeating: "a", count: 3_000))
         #expect(long.curlDescription(revealing: ["q"]).count > 3_000)
+    }
+
+    private struct Note: Encodable {
+        let text = "it's"
+    }
+
+    /// The words about the body, between the method and the URL.
+    @Test func aCommandHasTheBodyThatIsATextInMemory() throws {
+        var parts = MultipartForm()
+        parts.append("1", named: "a")
+        let form = Request.Body.multipart(parts)
+        let rows: [(body: Request.Body, method: Request.Method, revealed: RevealedValues, words: String)] = [
+            (.none, .get, .all, ""),
+            (
+                .json(Note()), .post, .all,
+                #"--request 'POST' --header 'Content-Type: application/json' --data-raw '{"text":"it'\''s"}' "#
+            ),
+            (
+                .text("@a"), .put, .all,
+                "--request 'PUT' --header 'Content-Type: text/plain; charset=utf-8' --data-raw '@a' "
+            ),
+            (
+                .data(Data("x".utf8), contentType: nil), .get, .all,
+                "--request 'GET' --header 'Content-Type:' --data-raw 'x' "
+            ),
+            (.data(Data(), contentType: nil), .post, .all, "--request 'POST' --header 'Content-Type:' --data-raw '' "),
+            (
+                .data(Data([0, 1]), contentType: "a/b"), .post, .all,
+                "--request 'POST' --header 'Content-Type: a/b' --data-binary @- "
+            ),
+            (
+                .data(Data([0xFF]), contentType: "a/b"), .post, .all,
+                "--request 'POST' --header 'Content-Type: a/b' --data-binary @- "
+            ),
+            (
+                .text(String(repeating: "a", count: 65_537), contentType: "a/b"), .post, .all,
+                "--request 'POST' --header 'Content-Type: a/b' --data-binary @- "
+            ),
+            (
+                .text("secret", contentType: "a/b"), .post, .none,
+                "--request 'POST' --header 'Content-Type: a/b' --data-binary @- "
+            ),
+            (
+                .file(URL(filePath: "/a b"), contentType: nil), .put, .all,
+                "--request 'PUT' --header 'Content-Type:' --data-binary '@/a b' "
+            ),
+            (
+                form, .post, .all,
+                "--request 'POST' --header 'Content-Type: \(form.contentType ?? "")' --data-binary @- "
+            ),
+        ]
+        for row in rows {
+            var request = try Request(row.method, "https://a.example/")
+            request.body = row.body
+            #expect(request.curlDescription(revealing: row.revealed) == "curl \(row.words)'https://a.example/'")
+        }
     }
 
     @Test func theDescriptionHasTheLabel() throws {
