@@ -76,7 +76,7 @@ package final class ProgressMeter: Sendable {
     package func beginAttempt(sending length: Int64) { beginAttempt(0, sending: length) }
 
     /// Sets the number of bytes of the request's body before the first attempt, which replaces it.
-    func setMeasuredBody(_ length: Int64) {
+    package func setMeasuredBody(_ length: Int64) {
         let isFirst = sentTotal.compareExchange(expected: Self.unknown, desired: length, ordering: .relaxed).exchanged
         if isFirst, isWatched.load(ordering: .relaxed) { publish() }
     }

@@ -86,7 +86,10 @@ extension TransferQueue {
         record.intent = transfer.isPaused ? .paused : .waiting
         let options = QueueOptions(transfer)
         if let problem = options.problem { throw refusal(problem) }
-        record.total = options.expectedBytes
+        // The progress of the whole queue has a total before its items begin. `try?`: a file that comes later has its
+        // size when its upload begins.
+        record.total =
+            transfer.kind == .upload ? try? configuration.system.length(of: path) : options.expectedBytes
         if let problem = record.problem { throw refusal(problem) }
         return QueueStore.NewItem(record: record, options: try options.encoded(), userData: transfer.userData)
     }

@@ -172,10 +172,8 @@ extension TransferQueue {
                 credentials: credentials,
                 record: { result throws(TransferQueueError) in try await self.store(Result(result), of: id) },
                 throttles: throttles)
-            if let credentials, let url = target.url {
-                // A URL that expires while its transfer runs.
-                download.url = { _ in try await credentials().url ?? url }
-            }
+            // A URL that expires while its transfer runs: the next attempt asks for credentials.
+            if credentials != nil, let url = target.url { download.url = { _ in url } }
             return DurableDownload.started(
                 .success(request), session: session, to: file, options: download, system: configuration.system
             ).attempts
@@ -191,10 +189,8 @@ extension TransferQueue {
                 record: { result throws(TransferQueueError) in try await self.store(Result(result), of: id) },
                 throttles: throttles)
             guard !options.isWholeUpload else {
-                if let credentials, let url = target.url {
-                    // A URL or a header field that expires while its transfer runs.
-                    upload.url = { _ in try await credentials().url ?? url }
-                }
+                // A URL or a header field that expires while its transfer runs: the next attempt asks for credentials.
+                if credentials != nil, let url = target.url { upload.url = { _ in url } }
                 return RetriedUpload.started(
                     file, .success(request), form: options.form, session: session, options: upload,
                     system: configuration.system

@@ -71,6 +71,9 @@ public struct FileDigest: Sendable, Hashable {
     /// Returns the SHA-512 digest that a text states.
     public static func sha512(_ text: String) -> FileDigest { FileDigest(.sha512, text) }
 
+    /// The digest in hexadecimal digits, in lower case, as `sha256sum` and its kin print it.
+    public var hexadecimal: String { Hexadecimal.lowercase(Array(bytes)) }
+
     /// Whether the digest has the length of its function.
     var isValid: Bool { bytes.count == algorithm.length }
 
@@ -95,7 +98,7 @@ public struct FileDigest: Sendable, Hashable {
 
 extension FileDigest: CustomStringConvertible {
     /// The name of the function, a colon, and the digest in hexadecimal digits.
-    public var description: String { "\(algorithm.rawValue):\(Hexadecimal.lowercase(Array(bytes)))" }
+    public var description: String { "\(algorithm.rawValue):\(hexadecimal)" }
 }
 
 extension FileDigest {

@@ -13,7 +13,7 @@ import Foundation
 actor DurableUpload: RunningUpload {
     nonisolated let attempts: UploadAttempts
     private let options: DurableUploadOptions
-    private let source: URL
+    nonisolated let source: URL
     private let kind: UploadMessages.Kind
     private let system: any FileSystem
 

@@ -9,9 +9,13 @@ public import Foundation
 
 extension Session.Progress {
     /// Returns the progress of several durable uploads together, like `combined(of:)` for the tasks of a session. The sum
-    /// does not go back: it stands still until an upload that began again has passed it.
+    /// does not go back: it stands still until an upload that began again has passed it. The total is known at once: it
+    /// is that of the files.
     public static func combined(of uploads: [DurableUploadTask]) -> AsyncStream<Session.Progress> {
-        ProgressSampler.stream { combined(of: uploads.lazy.map(\.progressNow)) }
+        ProgressSampler.stream {
+            for upload in uploads where upload.progressNow.totalBytes == nil { await upload.upload.measure() }
+            return combined(of: uploads.lazy.map(\.progressNow))
+        }
     }
 }
 

@@ -14,7 +14,7 @@ import Foundation
 actor RetriedUpload: RunningUpload {
     nonisolated let attempts: UploadAttempts
     private let options: DurableUploadOptions
-    private let source: URL
+    nonisolated let source: URL
     private let form: WholeUpload.Form?
     private let system: any FileSystem
 

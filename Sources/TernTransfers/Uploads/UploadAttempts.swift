@@ -12,10 +12,22 @@ typealias UploadAttempts = DurableAttempts<DurableUploadEvent, DurableUploadResu
 /// The actor of a durable upload of either kind, as its handle sees it.
 protocol RunningUpload: Actor {
     nonisolated var attempts: UploadAttempts { get }
+    /// The file.
+    nonisolated var source: URL { get }
     /// The file and the place, without secrets.
     nonisolated var description: String { get }
     /// Continues a paused upload.
     nonisolated func resume()
+}
+
+extension RunningUpload {
+    /// Gives the progress the size of the file as its total, before the upload itself does.
+    nonisolated func measure() async {
+        // `try?`: the upload reports a file that cannot be read.
+        if let length = try? await FileStore.shared.length(ofFile: source.path) {
+            attempts.meter.setMeasuredBody(length)
+        }
+    }
 }
 
 extension UploadAttempts {

@@ -47,10 +47,11 @@ struct QueueTransferTests {
     }
 
     @Test func signedURLIsThatOfTheCredentials() async throws {
-        let signatures = Log<String>()
+        let (signatures, calls) = (Log<String>(), Log<Int>())
         try await withQueue(
             configuration: .test { configuration in
                 configuration.credentials = { item in
+                    calls.add(1)
                     let url = item.url.absoluteString + "?signature=\(signatures.all.count)"
                     return TransferQueue.Credentials(url: URL(string: url))
                 }
@@ -65,6 +66,8 @@ struct QueueTransferTests {
             await test.queue.drained()
             #expect(try await test.state(id) == .finished)
             #expect(signatures.all == ["/a?signature=0", "/a?signature=1"])
+            // Once for each attempt.
+            #expect(calls.all.count == 2)
         }
     }
 

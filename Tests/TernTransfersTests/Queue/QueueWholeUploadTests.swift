@@ -58,6 +58,36 @@ struct QueueWholeUploadTests {
         }
     }
 
+    /// The sizes of files that are there count before their uploads begin, also in a later process.
+    @Test(arguments: ways + [.tus]) func totalOfTheQueueIsKnownAtOnce(
+        _ way: TransferQueue.UploadProtocol
+    ) async throws {
+        try await withQueue(configuration: .test { $0.startsTransfers = false }) {
+            try $0.respond()
+        } test: { test in
+            try test.folder.write(Data(Self.pattern.bytes()), to: "a.bin")
+            for count in 1...3 {
+                var upload = TransferQueue.Transfer.upload(
+                    test.folder.url("a.bin"), to: test.server.url("/\(count)"), by: way)
+                upload.isPaused = count == 3
+                _ = try await test.queue.enqueue(upload)
+            }
+            func total(_ queue: TransferQueue) async -> Int64? {
+                for await progress in queue.progress() { return progress.totalBytes }
+                return nil
+            }
+            #expect(await total(test.queue) == 3 << 20)
+            // A file that is still to come has no size.
+            _ = try await test.queue.enqueue(
+                .upload(test.folder.url("later"), to: test.server.url("/later"), by: way))
+            #expect(await total(test.queue) == nil)
+            await test.queue.close()
+            let queue = try await test.reopened { $0.startsTransfers = false }
+            #expect(try await queue.snapshot.prefix(3).allSatisfy { $0.progress.totalBytes == 1 << 20 })
+            await queue.close()
+        }
+    }
+
     @Test(arguments: ways) func laterProcessBeginsAgain(_ way: TransferQueue.UploadProtocol) async throws {
         let asked = LoopbackServer.Gate()
         let bodies = Log<Int>()

@@ -109,4 +109,10 @@ struct FileDigestTests {
         let result = await task.result
         #expect(throws: NetworkError.self) { try result.get() }
     }
+
+    @Test func digitsAreThoseOfOtherPrograms() {
+        let digest = FileDigest(.md5, bytes: Data([0x0F] + [UInt8](repeating: 0xA0, count: 15)))
+        #expect(digest.hexadecimal == "0f" + String(repeating: "a0", count: 15))
+        #expect(digest.description == "md5:\(digest.hexadecimal)" && FileDigest.md5(digest.hexadecimal) == digest)
+    }
 }

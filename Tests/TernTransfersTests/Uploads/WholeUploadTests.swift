@@ -125,7 +125,10 @@ struct WholeUploadTests {
             #expect(task.progressNow.fractionCompleted == 1 && task.state == .completed)
             #expect(try folder.names == ["a.bin"])
             var sum: Session.Progress?
-            for await progress in Session.Progress.combined(of: [task, task]) { sum = progress }
+            for await progress in Session.Progress.combined(of: [task, task]) {
+                #expect(progress.totalBytes == Int64(2 * count))
+                sum = progress
+            }
             #expect(sum?.totalBytes == Int64(2 * count) && sum?.isFinished == true)
         }
     }
