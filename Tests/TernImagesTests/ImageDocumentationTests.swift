@@ -58,6 +58,22 @@ import Foundation
         #expect(response.animation == nil)
     }
 
+    struct Slides: ImageFrames {
+        let pictures: [RasterImage]
+        var count: Int { pictures.count }
+        var loopCount: Int { 0 }
+        var size: PixelSize { pictures[0].size }
+
+        func frame(at index: Int) throws(ImageError) -> ImageFrame {
+            ImageFrame(image: pictures[index], duration: .milliseconds(500))
+        }
+    }
+
+    @Test func framesOfAProgram() throws {
+        let file = try Slides(pictures: [gradient(9, 9), gradient(9, 9, alpha: true)]).encoded(as: .gif)
+        #expect(ImageFormat(sniffing: file) == .gif)
+    }
+
     @Test func placeholders() throws {
         let image = try gradient(40, 30)
         var shown: RasterImage?

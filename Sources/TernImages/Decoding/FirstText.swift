@@ -32,8 +32,18 @@ struct FirstText {
     /// Whether only later bytes can tell what markup it is.
     var needsMore: Bool { isMarkup && !isHTML && !hasElement("svg") }
 
-    /// Whether the text can be JSON.
-    var isJSON: Bool { isText && (text.first == UInt8(ascii: "{") || text.first == UInt8(ascii: "[")) }
+    /// Whether the text can be JSON: an object with a name, or an array with a value. A line of a log can begin with a
+    /// bracket.
+    var isJSON: Bool {
+        guard isText, let first = text.first, let next = text.dropFirst().drop(while: Self.isBlank).first else {
+            return false
+        }
+        return switch first {
+        case UInt8(ascii: "{"): "\"}".utf8.contains(next)
+        case UInt8(ascii: "["): "{[\"-0123456789tfn]".utf8.contains(next)
+        default: false
+        }
+    }
 
     /// Whether the text is XML of another kind than SVG.
     var isXML: Bool { isMarkup && Self.begins(text[...], with: "<?xml") }

@@ -43,7 +43,7 @@ extension ImagePipeline {
         public var frameBudget = FrameBudget.shared
         /// The maximum number of fetches at a time, 12 by default: a list that scrolls by 60 rows a second needs 6 to
         /// keep up at a latency of 100 ms, and as many again to catch up. The session limits the connections to one
-        /// host.
+        /// host, 32 by default (`Session.Configuration.maximumConnectionsPerHost`): more fetches than that wait for one.
         public var maximumFetches = 12
         /// The maximum number of images that are decoded at a time, or are next for a thread of the executor. Nil, the
         /// default, for two for each thread, so that no thread waits for its next image, and for more, at most 32,

@@ -49,6 +49,7 @@ import Foundation
         Row("<!-- <svg> --><head><title>404", "text/html", "HTML"), Row("<h1>Not found</h1>", "text/html", "HTML"),
         Row("{\"error\": \"not found\"}", "application/json", "JSON"), Row(" []", "application/json", "JSON"),
         Row("<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", "application/xml", "XML"),
+        Row("[\n  {\"id\": 1}]", "application/json", "JSON"), Row("[ERROR] the disk is full", "text/plain", "text"),
         Row("Internal Server Error", "text/plain", "text"), Row("Datei nicht gefunden: größer", "text/plain", "text"),
         Row("%PDF-1.7\n%\u{FFFD}", "application/pdf", "PDF"), Row(box("isom", ["mp42"]), "video/mp4", "video"),
         Row([0x1A, 0x45, 0xDF, 0xA3, 1], "video/webm", "video"), Row([0x1F, 0x8B, 8, 0], "application/gzip", "gzip"),
