@@ -73,12 +73,13 @@ public struct RetryInterceptor: Interceptor {
                 if let obstacle = obstacle(to: delay, after: elapsed, timeLeft: next.timeLeft) {
                     throw last().adding("not tried again: \(obstacle)")
                 }
+                guard budget.withdraw() else { throw last().adding("not tried again: the retry budget is spent") }
                 try await next.sleep(for: delay, on: clock)
             }
         }
     }
 
-    /// Returns the reason against an attempt that the policy would make; nil if it begins after the delay.
+    /// Returns the limit of time against an attempt that the policy would make; nil if none forbids it.
     private func obstacle(to delay: Duration, after elapsed: Duration, timeLeft: Duration?) -> String? {
         let attempt = "an attempt after \(delay.inSeconds) would begin"
         if let retriesBeginWithin, elapsed + delay > retriesBeginWithin {
@@ -87,7 +88,7 @@ public struct RetryInterceptor: Interceptor {
         if let timeLeft, delay >= timeLeft {
             return "\(attempt) after the end of Timeouts.total, \(timeLeft.inSeconds) from now"
         }
-        return budget.withdraw() ? nil : "the retry budget is spent"
+        return nil
     }
 }
 

@@ -81,7 +81,8 @@ extension TaskRecord {
     private static func words(requestCount: Int) -> String {
         switch requestCount {
         case 0:
-            "before the request was sent: it waited for an interceptor, such as the refresh of a token, or for credentials"
+            "before the request was sent: an interceptor, such as one that refreshes a token, a policy or a provider of "
+                + "credentials had not finished"
         case 1: "after 1 request"
         default: "after \(requestCount) requests"
         }

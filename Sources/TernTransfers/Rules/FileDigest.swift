@@ -71,7 +71,7 @@ public struct FileDigest: Sendable, Hashable {
     /// Returns the SHA-512 digest that a text states.
     public static func sha512(_ text: String) -> FileDigest { FileDigest(.sha512, text) }
 
-    /// The digest in hexadecimal digits, in lower case, as `sha256sum` and its kin print it.
+    /// The digest in hexadecimal digits, in lower case, in the form of `sha256sum`.
     public var hexadecimal: String { Hexadecimal.lowercase(Array(bytes)) }
 
     /// Whether the digest has the length of its function.
