@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <time.h>
 
 int tern_loop_control(int epoll, int operation, int fd, uint32_t events, uint64_t data) {
     struct epoll_event event = { .events = events, .data = { .u64 = data } };
@@ -30,10 +30,10 @@ int64_t tern_loop_send_file(int socket, int file, int64_t offset, int64_t count)
     return sent;
 }
 
-int64_t tern_loop_thread_user_microseconds(void) {
-    struct rusage usage;
-    if (getrusage(RUSAGE_THREAD, &usage) != 0) { return 0; }
-    return (int64_t)usage.ru_utime.tv_sec * 1000000 + usage.ru_utime.tv_usec;
+int64_t tern_loop_thread_microseconds(void) {
+    struct timespec time;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) { return 0; }
+    return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 #else
 // An empty translation unit on other systems.

@@ -29,8 +29,8 @@ void tern_loop_keep_heap(void);
 /// file, or −1 with errno. A socket that was closed raises no SIGPIPE, also if the peer closes it after the first bytes.
 int64_t tern_loop_send_file(int socket, int file, int64_t offset, int64_t count);
 
-/// Returns the calling thread's CPU time in user mode, in microseconds.
-int64_t tern_loop_thread_user_microseconds(void);
+/// Returns the calling thread's CPU time in microseconds.
+int64_t tern_loop_thread_microseconds(void);
 
 #endif
 #endif

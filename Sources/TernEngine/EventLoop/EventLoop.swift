@@ -2,7 +2,7 @@
 import CTernLoop
 import Dispatch
 import Glibc
-package import Synchronization
+import Synchronization
 package import TernConcurrency
 
 /// One thread that serves sockets. It has a mailbox and an epoll descriptor, and is the serial executor of actors on
@@ -62,8 +62,7 @@ package final class EventLoop: MessageExecutor {
     private let process = getpid()
     private let isEnding = Atomic<Bool>(false)
     private let hasStopped = Atomic<Bool>(false)
-    /// The longest turn so far in microseconds of CPU time in user mode; measured only for the test that asserts it.
-    package let longestTurn = Atomic<Int64>(-1)
+    package let stepClock = StepClock()
 
     /// The index of the loop in `EventLoops.all`.
     private let index: Int
@@ -267,12 +266,6 @@ package final class EventLoop: MessageExecutor {
         }
         hasStopped.store(true, ordering: .releasing)
         while true { pause() }
-    }
-
-    var measuresTurns: Bool { longestTurn.load(ordering: .relaxed) >= 0 }
-
-    func note(turn: Int64) {
-        if turn > longestTurn.load(ordering: .relaxed) { longestTurn.store(turn, ordering: .relaxed) }
     }
 
     /// Returns the maximum number of milliseconds to sleep: 0 while messages wait, and otherwise `rest`, where −1 means

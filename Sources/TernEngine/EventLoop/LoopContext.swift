@@ -248,7 +248,9 @@ package final class LoopTimer {
         // A handler can cancel another timer, or schedule it again.
         for timer in due where timer.isDue {
             timer.isDue = false
+            let start = loop.stepClock.begin()
             timer.fire()
+            loop.stepClock.end(start)
         }
     }
 
@@ -263,7 +265,11 @@ package final class LoopTimer {
         var handlers: [any TurnEndHandler] = []
         swap(&handlers, &spareTurnEnds.value)
         swap(&handlers, &turnEnds.value)
-        for handler in handlers where handler.turnEnds(isIdle: isIdle) { callAtTurnEnd(handler) }
+        for handler in handlers {
+            let start = loop.stepClock.begin()
+            if handler.turnEnds(isIdle: isIdle) { callAtTurnEnd(handler) }
+            loop.stepClock.end(start)
+        }
         handlers.removeAll(keepingCapacity: handlers.count <= 1_024)
         swap(&handlers, &spareTurnEnds.value)
         return !turnEnds.value.isEmpty

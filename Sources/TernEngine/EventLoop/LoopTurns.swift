@@ -46,10 +46,7 @@ import TernConcurrency
 
     /// Runs one turn and the sleep after it.
     func turnAndSleep() {
-        let start = loop.measuresTurns ? tern_loop_thread_user_microseconds() : nil
-        let rest = turnOnce()
-        if let start { loop.note(turn: tern_loop_thread_user_microseconds() - start) }
-        sleep(atMost: rest)
+        sleep(atMost: turnOnce())
     }
 
     // MARK: Between turns
@@ -136,7 +133,9 @@ import TernConcurrency
             let data = unsafe event.data.u64
             if data == SocketTable.wakeup { continue }
             isIdle = false
+            let start = loop.stepClock.begin()
             unsafe context.sockets.handler(for: data)?.socketIsReady(SocketEvents(rawValue: event.events))
+            loop.stepClock.end(start)
         }
         return isIdle
     }
@@ -158,7 +157,9 @@ import TernConcurrency
             // Taken out, so that no count changes.
             var message = EventLoop.Message.done
             swap(&message, &batch[done])
+            let start = loop.stepClock.begin()
             receive(consume message)
+            loop.stepClock.end(start)
             done += 1
         }
         if done == batch.count {
