@@ -183,15 +183,14 @@ tern_avif *tern_avif_open(
     const decoder0 *decoder = avif->decoder;
     const image0 *image = decoder->image;
     const transforms *shown = library.modern ? &((const image1 *)image)->transforms : &image->transforms;
-    // The primaries of sRGB with a transfer function close to its own (ITU-T H.273), or no statement. Other colour
-    // spaces are not converted.
-    bool plain = image->primaries <= 2 && (image->transfer <= 2 || image->transfer == 6
-        || (image->transfer >= 13 && image->transfer <= 15));
     const bool hasAlpha = (library.modern ? ((const decoder1 *)decoder)->hasAlpha : decoder->hasAlpha) != 0;
     *info = (tern_codec_info){
         .width = image->width, .height = image->height, .orientation = orientation(shown), .hasAlpha = hasAlpha,
         .memory = memory(image, hasAlpha, decoder->count),
-        .hasProfile = image->icc.size > 0 || !plain, .frameCount = (uint32_t)decoder->count};
+        .hasProfile = image->icc.size > 0, .hasColor = image->icc.size == 0,
+        .color = {.primaries = image->primaries ? image->primaries : 2, .transfer = image->transfer ? image->transfer : 2},
+        .frameCount = (uint32_t)decoder->count};
+    if (library.modern) info->color.peak = ((const image1 *)image)->light[0];
     // The sequence plays once, plus the number of repetitions. A number below 0 means endless.
     int repetitions = library.modern ? ((const decoder1 *)decoder)->repetitions : -1;
     if (repetitions >= 0 && repetitions < INT32_MAX) info->loopCount = (uint32_t)repetitions + 1;

@@ -1,7 +1,7 @@
 // Converts the colours of ICC profiles to sRGB. Profiles of primaries and curves, which nearly all are, are converted
 // here. Others, such as those of presses, are converted by lcms2, which is loaded when the first of them arrives. lcms2
 // takes 9 ms to prepare a conversion that takes 0.1 ms to prepare here.
-#include "CTernCodecs.h"
+#include "icc.h"
 
 #if defined(__linux__)
 #include <dlfcn.h>
@@ -96,8 +96,7 @@ static double encoded(double linear) {
     return linear <= 0.0031308 ? linear * 12.92 : 1.055 * pow(linear, 1 / 2.4) - 0.055;
 }
 
-/// The number of steps of light. In the steepest part of sRGB's curve, a step is a fifth of a level.
-enum { STEPS = 16384 };
+enum { STEPS = TERN_LIGHT_STEPS };
 static uint8_t levels[STEPS + 1];
 
 static void fillLevels(void) {
@@ -108,15 +107,11 @@ static uint8_t level(float steps) {
     return levels[steps > 0 ? steps < STEPS ? (int)(steps + 0.5f) : STEPS : 0];
 }
 
-struct tern_icc {
-    // The transform of lcms2. The members below are used without it.
-    void *transform;
-    bool grey;
-    // The light of each level of a channel, and the steps of each primary of sRGB for each channel's light.
-    float lights[3][256], mix[3][3];
-    // The colour of each level of a grey profile.
-    uint8_t greys[256][3];
-};
+tern_icc *tern_icc_new(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fillLevels);
+    return calloc(1, sizeof(tern_icc));
+}
 
 /// Reads the light of each level from a curve. Returns false if there is no curve of a known kind.
 static bool readCurve(const uint8_t *profile, size_t count, const char *name, float lights[256]) {
@@ -162,14 +157,30 @@ static bool readShaper(tern_icc *icc, const uint8_t *profile, size_t count) {
         && readCurve(profile, count, "gTRC", icc->lights[1]) && readCurve(profile, count, "bTRC", icc->lights[2]);
 }
 
+/// Returns the factor of a pixel's light, so that what is brighter than the white of sRGB fits below it.
+static inline float tone(const tern_icc *icc, const uint8_t *pixel, float r, float g, float b) {
+    if (icc->tones == TERN_TONES_PQ) {
+        const uint8_t most = pixel[0] > pixel[1] ? pixel[0] : pixel[1];
+        return icc->peaks[most > pixel[2] ? most : pixel[2]];
+    }
+    const float luminance = 0.2627f * r + 0.6780f * g + 0.0593f * b;
+    const float system = icc->luminances[(int)(luminance * TERN_TONE_STEPS + 0.5f)];
+    const float most = r > g ? r : g, light = (most > b ? most : b) * system;
+    return system * icc->brightest[(int)(light * TERN_TONE_STEPS + 0.5f)];
+}
+
 static inline void shape(const tern_icc *icc, uint8_t *pixel) {
     float r = icc->lights[0][pixel[0]], g = icc->lights[1][pixel[1]], b = icc->lights[2][pixel[2]];
+    if (icc->tones != TERN_TONES_NONE) {
+        const float factor = tone(icc, pixel, r, g, b);
+        r *= factor;
+        g *= factor;
+        b *= factor;
+    }
     for (int c = 0; c < 3; c++) pixel[c] = level(icc->mix[c][0] * r + icc->mix[c][1] * g + icc->mix[c][2] * b);
 }
 
-/// Returns whether the profile is sRGB: no grey and no pure colour moves by more than the rounding of a profile's
-/// numbers.
-static bool isPlain(const tern_icc *icc) {
+bool tern_icc_is_plain(const tern_icc *icc) {
     for (int i = 0; i < 256; i++)
         for (int mask = icc->grey ? 7 : 1; mask < 8; mask++) {
             uint8_t pixel[3];
@@ -210,13 +221,11 @@ tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool
     const uint8_t *class = profile + 12;
     if (memcmp(class, "mntr", 4) && memcmp(class, "scnr", 4) && memcmp(class, "prtr", 4) && memcmp(class, "spac", 4))
         return NULL;
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, fillLevels);
-    tern_icc *icc = calloc(1, sizeof *icc);
+    tern_icc *icc = tern_icc_new();
     if (!icc) return NULL;
     icc->grey = grey;
     bool isShaper = !ink && readShaper(icc, profile, count);
-    *plain = isShaper && isPlain(icc);
+    *plain = isShaper && tern_icc_is_plain(icc);
     if (!isShaper) icc->transform = open(icc, profile, count, ink);
     if (*plain || !(isShaper || icc->transform)) {
         free(icc);

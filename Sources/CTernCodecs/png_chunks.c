@@ -71,6 +71,13 @@ void tern_png_read_exif(tern_png_exif *exif, const uint8_t *chunk) {
     exif->orientation = tern_exif_orientation(chunk + 8, length);
 }
 
+bool tern_png_read_cicp(tern_color_numbers *color, const uint8_t *chunk) {
+    if (tern_png_number(chunk) != 4 || crc32_z(0, chunk + 4, 8) != tern_png_number(chunk + 12)) return false;
+    if (chunk[10] != 0 || chunk[11] != 1) return false;
+    *color = (tern_color_numbers){.primaries = chunk[8], .transfer = chunk[9]};
+    return true;
+}
+
 tern_png_exif tern_png_find_exif(const uint8_t *bytes, size_t count) {
     tern_png_exif exif = {.orientation = 1};
     for (size_t at = 8; !exif.isKnown && at < count && count - at >= 12;) {

@@ -8,7 +8,8 @@
 enum {
     /// The number of bytes of the longest chunk without picture data that is read.
     TERN_PNG_CHUNK_LIMIT = 8 << 20,
-    TERN_PNG_IHDR = 0x49484452, TERN_PNG_IDAT = 0x49444154, TERN_PNG_eXIf = 0x65584966, TERN_PNG_acTL = 0x6163544C,
+    TERN_PNG_IHDR = 0x49484452, TERN_PNG_IDAT = 0x49444154, TERN_PNG_eXIf = 0x65584966, TERN_PNG_cICP = 0x63494350,
+    TERN_PNG_acTL = 0x6163544C,
     TERN_PNG_fcTL = 0x6663544C, TERN_PNG_fdAT = 0x66644154, TERN_PNG_IEND = 0x49454E44
 };
 
@@ -50,6 +51,10 @@ typedef struct {
 void tern_png_read_exif(tern_png_exif *exif, const uint8_t *chunk);
 /// Returns the orientation of a whole file.
 tern_png_exif tern_png_find_exif(const uint8_t *bytes, size_t count);
+
+/// Reads a cICP chunk, which must be there as a whole (§11.3.2.6). Returns false if it is damaged or its colours are not
+/// RGB of full range.
+bool tern_png_read_cicp(tern_color_numbers *color, const uint8_t *chunk);
 
 /// Returns whether the bytes of an animated PNG end before the last of the frames that it states does, or contradict
 /// each other.

@@ -17,6 +17,9 @@ typedef struct {
     // The number of bytes of the current chunk that go to libpng as they arrive.
     uint64_t passing;
     tern_png_exif exif;
+    // The colours of the first cICP chunk before the picture's data.
+    bool hasCICP;
+    tern_color_numbers cicp;
     int pass;
     uint32_t row;
     // Boolean values that indicate whether the file is an animation, whether the picture is a frame of it, and whether
@@ -46,6 +49,27 @@ static void warned(png_structp reader, png_const_charp text) {
     if (png->isData && !png->warning[0]) snprintf(png->warning, sizeof png->warning, "%.70s", text);
 }
 
+/// Returns the colours that the file states by numbers, of which cICP counts before a profile, and a profile before sRGB,
+/// gAMA and cHRM (W3C PNG, third edition, §12.1). gAMA counts without cHRM, and cHRM not without gAMA, as in browsers.
+static bool readColor(png_feed *png, tern_color_numbers *color) {
+    if (png->hasCICP) {
+        *color = png->cicp;
+        return true;
+    }
+    png_fixed_point gamma = 0, points[8];
+    if (png_get_valid(png->reader, png->info, PNG_INFO_iCCP | PNG_INFO_sRGB) != 0) return false;
+    // Powers beyond these are mistakes.
+    if (!png_get_gAMA_fixed(png->reader, png->info, &gamma) || gamma < 10000 || gamma > 1000000) return false;
+    *color = (tern_color_numbers){.primaries = 2, .transfer = 2, .power = 100000.0 / gamma};
+    // The number that stands for the curve of sRGB (§11.3.2.2), within libpng's tolerance of 5%.
+    if (abs(gamma - 45455) < 2273) color->power = 0;
+    if (png_get_cHRM_fixed(
+            png->reader, png->info, points, points + 1, points + 2, points + 3, points + 4, points + 5, points + 6,
+            points + 7))
+        for (int i = 0; i < 8; i++) color->points[i] = points[i] / 100000.0;
+    return true;
+}
+
 static void onInfo(png_structp reader, png_infop info) {
     png_feed *png = png_get_progressive_ptr(reader);
     if (png->hasPicture) png_error(reader, "picture data in two places");
@@ -57,8 +81,9 @@ static void onInfo(png_structp reader, png_infop info) {
     bool transparent = png_get_valid(reader, info, PNG_INFO_tRNS) != 0;
     feed->info = (tern_codec_info){.width = width, .height = height, .orientation = png->exif.orientation,
                                    .frameCount = 1, .hasAlpha = (color & PNG_COLOR_MASK_ALPHA) || transparent,
-                                   .hasProfile = png_get_valid(reader, info, PNG_INFO_iCCP) != 0,
+                                   .hasProfile = !png->hasCICP && png_get_valid(reader, info, PNG_INFO_iCCP) != 0,
                                    .memory = tern_png_memory(width, (unsigned)depth, png_get_channels(reader, info))};
+    feed->info.hasColor = readColor(png, &feed->info.color);
     png->isGrey = !(color & PNG_COLOR_MASK_COLOR);
     // If the picture is not the animation's first frame, the decoder of animations has to show that frame.
     feed->state.isGathering = png->isAnimated && !png->hasControl && !png->isStill;
@@ -198,7 +223,8 @@ static uint64_t chunk(png_feed *png) {
     if (type == TERN_PNG_IDAT) return whole;
     if (tern_png_is_critical(type) && length > TERN_PNG_CHUNK_LIMIT) png_error(png->reader, "a chunk that is too long");
     png->isSkipping = !tern_png_is_decoded(type) || length > TERN_PNG_CHUNK_LIMIT;
-    bool isRead = !png->isSkipping || (type == TERN_PNG_eXIf && length <= TERN_PNG_CHUNK_LIMIT);
+    bool isRead = !png->isSkipping
+        || ((type == TERN_PNG_eXIf || type == TERN_PNG_cICP) && length <= TERN_PNG_CHUNK_LIMIT);
     if (isRead && left < whole) return 0;
     // libpng refuses a second header without a look at it, and the picture before it stays.
     if (type == TERN_PNG_IHDR && length == 13 && !png->hasHeader) {
@@ -208,6 +234,8 @@ static uint64_t chunk(png_feed *png) {
     if (!png->hasPicture && type == TERN_PNG_acTL) png->isAnimated = true;
     if (!png->hasPicture && type == TERN_PNG_fcTL) png->hasControl = true;
     if (isRead && type == TERN_PNG_eXIf) tern_png_read_exif(&png->exif, at);
+    if (type == TERN_PNG_cICP && isRead && !png->hasPicture && !png->hasCICP)
+        png->hasCICP = tern_png_read_cicp(&png->cicp, at);
     // The picture is turned at the end of decoding, but the size that is wanted of it depends on the orientation.
     if (png->hasPicture && png->exif.orientation != feed->info.orientation) feed->state.isDoubtful = true;
     if (png->isSkipping && png->hasPicture) giveEmptyChunk(png);

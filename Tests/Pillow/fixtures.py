@@ -354,6 +354,13 @@ def seeds():
         for alpha in (False, True):
             picture = photo(40, 30, alpha)
             (FOLDER / f"{name}{'-alpha' if alpha else ''}.avif").write_bytes(saved(picture, "AVIF", **options))
+    small = photo(24, 18)
+    for compression in ("raw", "packbits", "tiff_lzw", "tiff_adobe_deflate", "jpeg"):
+        (FOLDER / f"small-{compression}.tiff").write_bytes(saved(small, "TIFF", compression=compression))
+    for compression in ("group3", "group4"):
+        (FOLDER / f"small-{compression}.tiff").write_bytes(saved(small.convert("1"), "TIFF", compression=compression))
+    small.putalpha(small.convert("L"))
+    (FOLDER / "small-alpha.tiff").write_bytes(saved(small, "TIFF", compression="tiff_lzw", strip_size=200))
     frames = [photo(32, 24) for _ in range(3)]
     data = saved(frames[0], "AVIF", save_all=True, append_images=frames[1:], duration=50)
     (FOLDER / "animated.avif").write_bytes(data)
@@ -408,6 +415,31 @@ def jpegs():
         keep_jpeg(f"cmyk-bare{label}", data[:at] + data[at + 16:])
 
 
+def tiffs():
+    picture = photo(61, 47)
+    clear = picture.copy()
+    clear.putalpha(picture.convert("L"))
+    kinds = {
+        "1": picture.convert("1"), "L": picture.convert("L"), "P": picture.convert("P", palette=Image.Palette.ADAPTIVE),
+        "RGB": picture.convert("RGB"), "RGBA": clear,
+    }
+    for mode, image in kinds.items():
+        for compression in ("raw", "packbits", "tiff_lzw", "tiff_adobe_deflate"):
+            # Strips of one row, of some rows, and of the whole picture.
+            for strip in (1, 1 << 10, 1 << 20):
+                data = saved(image, "TIFF", compression=compression, strip_size=strip)
+                keep(f"{mode}-{compression}-{strip}.tiff", data, [opened(data).convert("RGBA")])
+    for compression in ("group3", "group4"):
+        data = saved(kinds["1"], "TIFF", compression=compression)
+        keep(f"1-{compression}.tiff", data, [opened(data).convert("RGBA")])
+    inks = kinds["RGB"].convert("CMYK")
+    data = saved(inks, "TIFF", compression="tiff_lzw")
+    keep("CMYK.tiff", data, [opened(data).convert("RGB").convert("RGBA")], "close")
+    for name, image in (("L", kinds["L"]), ("RGB", kinds["RGB"])):
+        data = saved(image, "TIFF", compression="jpeg", quality=90)
+        keep(f"{name}-jpeg.tiff", data, [opened(data).convert("RGB").convert("RGBA")], "close")
+
+
 def oriented():
     picture = photo(33, 20)
     for orientation in range(1, 9):
@@ -423,7 +455,7 @@ def oriented():
 
 
 FOLDER.mkdir(parents=True, exist_ok=True)
-for make in (pngs, odd_pngs, apngs, gifs, bmps, qois, icons, webps, jpegs, oriented, seeds):
+for make in (pngs, odd_pngs, apngs, gifs, bmps, qois, icons, webps, jpegs, tiffs, oriented, seeds):
     make()
 (FOLDER / "index.tsv").write_text("".join(INDEX))
 print(f"{len(INDEX)} files, Pillow {Image.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}, "

@@ -28,12 +28,27 @@ typedef enum {
     TERN_CODEC_LIMIT = -5,
 } tern_codec_result;
 
+/// Colours that a file states by numbers instead of a profile.
+typedef struct {
+    /// The primaries and the transfer in the numbers of ITU-T H.273; 2 for those that are not stated.
+    uint16_t primaries, transfer;
+    /// In place of a transfer, the power of a value that is its light; 0 if there is none.
+    double power;
+    /// In place of primaries, x and y of white, red, green and blue; 0 if there are none.
+    double points[8];
+    /// The brightest light of a PQ picture in cd/m²; 0 if it is not stated.
+    double peak;
+} tern_color_numbers;
+
 /// The content of a file's header. Sizes are in pixels as stored, before orientation.
 typedef struct {
     uint32_t width, height;
     /// EXIF orientation, 1 to 8.
     int orientation;
     bool hasAlpha, hasProfile;
+    /// A Boolean value that indicates whether the file states its colours by numbers, and has no profile; the numbers.
+    bool hasColor;
+    tern_color_numbers color;
     /// A Boolean value that indicates whether the samples are CMYK or YCCK, and one that indicates whether a JPEG has
     /// several scans.
     bool isInk, hasScans;
@@ -56,6 +71,10 @@ typedef struct tern_icc tern_icc;
 /// Opens a conversion. Returns NULL if the profile is damaged or does not fit the samples, or if it needs lcms2, which
 /// is missing. Returns NULL and sets `plain` if the profile is sRGB.
 tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool *plain);
+/// Opens a conversion of colours that a file states by numbers. What is brighter than the white of sRGB, as in a PQ or
+/// HLG picture, is mapped below it. Returns NULL if a number is not supported. Returns NULL and sets `plain` if the
+/// colours are those of sRGB.
+tern_icc *tern_color_open(const tern_color_numbers *color, bool *plain);
 /// Converts straight RGBA in place. Alpha does not change.
 void tern_icc_convert(const tern_icc *icc, uint8_t *pixels, size_t stride, uint32_t width, uint32_t rows);
 /// Converts a row of pixels with four inks each to opaque RGBA.
@@ -245,6 +264,20 @@ const uint8_t *tern_avif_profile(const tern_avif *avif, size_t *count, int *chan
 tern_codec_result tern_avif_next(tern_avif *avif, tern_canvas canvas, uint64_t *microseconds, char *error);
 tern_codec_result tern_avif_rewind(tern_avif *avif, char *error);
 void tern_avif_close(tern_avif *avif);
+
+/// Returns the reason why TIFF cannot be decoded here, or NULL if it can.
+const char *tern_tiff_obstacle(void);
+/// A decoder of TIFF, of the first picture of a file.
+typedef struct tern_tiff tern_tiff;
+/// Opens a file and reads its header. Of the limits, those on pixels and memory count.
+tern_tiff *tern_tiff_open(
+    const uint8_t *bytes, size_t count, tern_feed_limits limits, tern_codec_info *info, int *result, char *error);
+const uint8_t *tern_tiff_profile(const tern_tiff *tiff, size_t *count, int *channels);
+/// Writes at least `rows` rows with straight alpha, up to the end of a strip or a row of tiles.
+tern_codec_result tern_tiff_rows(tern_tiff *tiff, tern_canvas canvas, uint32_t rows, char *error);
+/// Returns whether the file has the link behind its directory.
+bool tern_tiff_has_end(const tern_tiff *tiff);
+void tern_tiff_close(tern_tiff *tiff);
 
 /// A decoder that takes a file's bytes as they arrive. It copies them, keeps the bytes that are not decoded yet, and
 /// never goes back.

@@ -39,6 +39,7 @@ extension CodecCall {
         case .bmp: try finish(try unsafe bmp(bytes, count))
         case .ico, .cur: try finish(try unsafe ico(bytes, count))
         case .qoi: try finish(try unsafe qoi(bytes, count))
+        case .tiff: try finish(try unsafe tiff(bytes, count))
         default: try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
         }
     }

@@ -224,15 +224,14 @@ enum FrameSource {
     private static func color(
         ofPNG bytes: UnsafePointer<UInt8>, count: Int, info: tern_codec_info, call: CodecCall
     ) -> ColorUse {
-        guard info.hasProfile, call.options.colorConversion else { return unsafe call.color(info) { _, _ in nil } }
         var still = tern_codec_info()
         // A head that libpng cannot read has no usable profile. The frames report the error.
         let limits = call.feedLimits
         guard let png = try? unsafe call.open({ unsafe tern_png_open(bytes, count, limits, &still, $0, $1) }) else {
-            return .notApplied
+            return info.hasProfile ? .notApplied : .none
         }
         defer { unsafe tern_png_close(png) }
-        return unsafe call.color(info) { unsafe tern_png_profile(png, $0, $1) }
+        return unsafe call.color(still) { unsafe tern_png_profile(png, $0, $1) }
     }
 
     /// Writes the next composed frame as straight RGBA and returns its time.

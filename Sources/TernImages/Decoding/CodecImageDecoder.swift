@@ -8,18 +8,21 @@ public import Foundation
 #endif
 
 /// Decodes JPEG, PNG, WebP and GIF with libjpeg-turbo, libpng, libwebp and giflib, BMP, ICO, CUR and QOI with C code of
-/// Tern, and AVIF with libavif, which is loaded when the first AVIF file is decoded.
+/// Tern, and AVIF and TIFF with libavif and libtiff, each of which is loaded when the first file of its format is
+/// decoded.
 ///
 /// JPEG and WebP are scaled while they are decoded, to at least twice the target size. Lanczos3 does the rest.
 public struct CodecImageDecoder: ImageDecoder {
     /// Creates a decoder. It has no state.
     public init() {}
 
-    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO, CUR, QOI and AVIF. If libavif is missing, or is of an unknown
-    /// version, an AVIF file causes an error of kind `.unsupported` that names the package.
+    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO, CUR, QOI, AVIF and TIFF. If the library of one of the last two
+    /// is missing, or is of an unknown version, a file causes an error of kind `.unsupported` that names the package.
     public func decodes(_ format: ImageFormat) -> Bool { Self.formats.contains(format) }
 
-    private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico, .cur, .qoi, .avif]
+    private static let formats: Set<ImageFormat> = [
+        .jpeg, .png, .webp, .gif, .bmp, .ico, .cur, .qoi, .avif, .tiff,
+    ]
 
     /// Decodes the picture, or the first frame of an animation. For an animated PNG, that is the first frame of the
     /// animation rather than the still picture for programs that do not animate, unless the animation chunks are
@@ -82,29 +85,6 @@ public struct CodecImageDecoder: ImageDecoder {
         }
         guard let format = ImageFormat(sniffing: data), decodes(format) else { throw ForeignContent.error(for: data) }
         return format
-    }
-}
-
-/// The libavif that is loaded at run time.
-enum AVIFLibrary {
-    /// The reason why AVIF cannot be decoded; nil if it can.
-    static var obstacle: String? {
-        guard let text = unsafe tern_avif_obstacle() else { return nil }
-        return unsafe String(cString: text)
-    }
-
-    /// The reason why AVIF cannot be encoded; nil if it can.
-    static var encoderObstacle: String? {
-        guard let text = unsafe tern_avif_writer_obstacle() else { return nil }
-        return unsafe String(cString: text)
-    }
-
-    /// Returns the reason why a library cannot be used; nil if it can.
-    static func obstacle(of name: String) -> String? {
-        var text = [CChar](repeating: 0, count: 160)
-        unsafe tern_avif_look(name, &text)
-        let bytes = text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-        return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
     }
 }
 #endif

@@ -27,19 +27,27 @@ final class ColorConversion {
 }
 
 extension CodecCall {
-    /// Examines the profile that a codec gives: its bytes, their count and the kind of the samples.
+    /// Examines the colors that a file states by a profile, which the codec gives as its bytes, their count and the kind
+    /// of the samples, or else by numbers.
     func color(
         _ info: tern_codec_info,
         profile: (UnsafeMutablePointer<Int>, UnsafeMutablePointer<Int32>) -> UnsafePointer<UInt8>?
     ) -> ColorUse {
-        guard info.hasProfile else { return .none }
-        var count = 0
-        var channels: Int32 = 0
-        guard options.colorConversion, let bytes = unsafe profile(&count, &channels) else { return .notApplied }
+        guard info.hasProfile || info.hasColor else { return .none }
         var isPlain = false
-        guard let handle = unsafe tern_icc_open(bytes, count, channels, &isPlain) else {
-            return isPlain ? ColorUse(metadata: .converted) : .notApplied
+        let handle: OpaquePointer?
+        if info.hasProfile {
+            var count = 0
+            var channels: Int32 = 0
+            guard options.colorConversion, let bytes = unsafe profile(&count, &channels) else { return .notApplied }
+            unsafe handle = tern_icc_open(bytes, count, channels, &isPlain)
+            if isPlain { return ColorUse(metadata: .converted) }
+        } else {
+            var color = info.color
+            unsafe handle = tern_color_open(&color, &isPlain)
+            if isPlain { return .none }
         }
+        guard options.colorConversion, let handle = unsafe handle else { return .notApplied }
         return ColorUse(metadata: .converted, conversion: unsafe ColorConversion(handle))
     }
 

@@ -210,9 +210,10 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     /// A Boolean value that indicates whether an incomplete or damaged file gives the part that could be decoded,
     /// marked `isPartial`, in place of an error. False by default. An incomplete header is always an error.
     public var allowsPartial: Bool
-    /// A Boolean value that indicates whether pixels are converted to sRGB by the file's ICC profile. Profiles of
-    /// primaries and curves, as of cameras and displays, are always supported; those of tables, as of presses, need
-    /// lcms2. True by default. `metadata.colorProfile` tells the result. An sRGB profile costs nothing.
+    /// A Boolean value that indicates whether pixels are converted to sRGB by the file's ICC profile, or by the numbers
+    /// that it states instead (ITU-T H.273; `gAMA` and `cHRM` of PNG). Profiles of primaries and curves, as of cameras
+    /// and displays, are always supported; those of tables, as of presses, need lcms2. True by default.
+    /// `metadata.colorProfile` tells the result. Colors of sRGB cost nothing.
     public var colorConversion: Bool
     /// Keeps the codec's own pixels without premultiplication, for tests that compare them exactly at the file's own
     /// size.

@@ -35,6 +35,8 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     public static let qoi = ImageFormat(rawValue: "image/qoi")
     /// AVIF, still or a sequence.
     public static let avif = ImageFormat(rawValue: "image/avif")
+    /// TIFF and BigTIFF. Most raw formats of cameras begin in the same way; they are not decoded on Linux.
+    public static let tiff = ImageFormat(rawValue: "image/tiff")
 
     // Tern decodes none of the following on Linux. They are recognized so that the error can name them, and so that a
     // registered decoder can be asked for them.
@@ -45,8 +47,6 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     public static let jpegXL = ImageFormat(rawValue: "image/jxl")
     /// JPEG 2000, in a container or bare.
     public static let jpeg2000 = ImageFormat(rawValue: "image/jp2")
-    /// TIFF and BigTIFF. Most raw formats of cameras begin in the same way.
-    public static let tiff = ImageFormat(rawValue: "image/tiff")
     /// SVG, whose first element `svg` follows at most a declaration, comments and a document type.
     public static let svg = ImageFormat(rawValue: "image/svg+xml")
     /// A document of Photoshop.

@@ -128,7 +128,7 @@ private final class AnimationWriter {
             times = FrameTimes(unit: .milliseconds(10), least: 2, most: 65_535)
             unsafe writer = tern_gif_writer_open(width, height, UInt32(clamping: loopCount), &message)
         case .avif(let quality, let speed):
-            if let obstacle = AVIFLibrary.encoderObstacle {
+            if let obstacle = LoadedLibrary.avifEncoder.obstacle {
                 throw ImageError(.unsupported, format: .avif, obstacle)
             }
             times = FrameTimes(unit: .milliseconds(1), least: 1, most: 100_000_000)

@@ -16,6 +16,7 @@ extension FuzzTarget {
             name: "ico-png", seeds: { try icons(of: pictures(of: .png, fixtures: $0)) }, repair: repairIcon,
             run: { input, choice in decode(input, choice) }),
         FuzzTarget(image: "avif", .avif),
+        FuzzTarget(image: "tiff", .tiff),
         FuzzTarget(image: "jpeg-incremental", .jpeg, run: decodeIncrementally),
         FuzzTarget(image: "png-incremental", .png, repair: repairPNG, run: decodeIncrementally),
         FuzzTarget(image: "webp-incremental", .webp, run: decodeIncrementally),

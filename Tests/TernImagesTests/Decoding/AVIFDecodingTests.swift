@@ -11,18 +11,18 @@ import Foundation
 
 @Suite struct AVIFLibraryTests {
     @Test func aMissingLibraryIsNamedByItsPackage() throws {
-        let obstacle = try #require(AVIFLibrary.obstacle(of: "libno-such-avif.so.16"))
+        let obstacle = try #require(LoadedLibrary.obstacle(ofAVIF: "libno-such-avif.so.16"))
         #expect(obstacle.contains("libavif16"))
     }
 
     @Test func anotherLibraryIsNotTrusted() throws {
-        let obstacle = try #require(AVIFLibrary.obstacle(of: "libm.so.6"))
+        let obstacle = try #require(LoadedLibrary.obstacle(ofAVIF: "libm.so.6"))
         #expect(obstacle.contains("of no version"))
         #expect(obstacle.contains("libavif16"))
     }
 
     @Test func withoutTheLibraryAFileIsUnsupported() {
-        let expected: ImageError.Kind? = AVIFLibrary.obstacle == nil ? nil : .unsupported
+        let expected: ImageError.Kind? = LoadedLibrary.avif.obstacle == nil ? nil : .unsupported
         #expect(errorKind(AVIFFiles.alpha) == expected)
     }
 }
@@ -74,7 +74,7 @@ import Foundation
         #expect(early?.kind == .unsupported)
     }
 
-    @Test(.enabled(if: AVIFLibrary.obstacle == nil, "libavif is not installed: scripts/set-up test"))
+    @Test(.enabled(if: LoadedLibrary.avif.obstacle == nil, "libavif is not installed: scripts/set-up test"))
     func aFileOfAnotherMajorBrandIsDecoded() throws {
         var bytes = AVIFFiles.alpha
         let whole = try decoded(bytes)
@@ -85,7 +85,7 @@ import Foundation
     }
 }
 
-@Suite(.enabled(if: AVIFLibrary.obstacle == nil, "libavif is not installed: scripts/set-up test"))
+@Suite(.enabled(if: LoadedLibrary.avif.obstacle == nil, "libavif is not installed: scripts/set-up test"))
 struct AVIFDecodingTests {
     @Test func coloursAndAlphaComeThrough() throws {
         let picture = try decoded(AVIFFiles.alpha)

@@ -88,6 +88,9 @@ import Foundation
             let picture = try photo()
             return (QOIFile(size: picture.size, chunks: QOIFile.chunks(of: picture)).bytes, 8)
         },
+        Row("TIFF", .picture) {
+            (TIFFFile(width: 1, height: 1, parts: [[1, 2, 3]]).bytes, 4)
+        },
         Row("ICO", .picture) {
             // With alpha in its pixels, the mask does not count.
             let bitmap = BitmapFile(width: 2, height: 2, bits: 32, pixels: [UInt8](repeating: 200, count: 16))
@@ -120,7 +123,10 @@ import Foundation
         return [whole, pieces]
     }
 
-    private static func skips(_ row: Row) -> Bool { row.name.hasPrefix("AVIF") && AVIFLibrary.obstacle != nil }
+    private static func skips(_ row: Row) -> Bool {
+        row.name.hasPrefix("AVIF") && LoadedLibrary.avif.obstacle != nil
+            || row.name.hasPrefix("TIFF") && LoadedLibrary.tiff.obstacle != nil
+    }
 
     @Test(arguments: rows) func aWholeFileIsComplete(row: Row) throws {
         if Self.skips(row) { return }

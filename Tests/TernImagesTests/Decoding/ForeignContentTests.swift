@@ -35,8 +35,6 @@ import Foundation
         Row([0, 0, 0, 12] + Array("JXL \r\n".utf8) + [0x87, 0x0A], "image/jxl", "JPEG XL"),
         Row([0, 0, 0, 12] + Array("jP  \r\n".utf8) + [0x87, 0x0A], "image/jp2", "JPEG 2000"),
         Row([0xFF, 0x4F, 0xFF, 0x51, 0, 0x2F], "image/jp2", "JPEG 2000"),
-        Row("II*\0\u{8}\0\0\0", "image/tiff", "TIFF"), Row("MM\0*\0\0\0\u{8}", "image/tiff", "TIFF"),
-        Row("II+\0\u{8}\0\0\0", "image/tiff", "TIFF"), Row("MM\0+\0\u{8}\0\0", "image/tiff", "TIFF"),
         Row("8BPS\0\u{1}", "image/vnd.adobe.photoshop", "Photoshop"),
         Row("<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "image/svg+xml", "SVG"),
         Row("\u{FEFF}\n<?xml version=\"1.0\"?>\n<!-- > a <svg> -->\n<!DOCTYPE svg>\n<svg>", "image/svg+xml", "SVG"),

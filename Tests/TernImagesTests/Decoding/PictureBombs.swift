@@ -18,7 +18,7 @@ enum PictureBombs {
 
     static var all: [Bomb] {
         get throws {
-            let bombs = pngs + gifs + animations + bitmaps + (try jpegs) + (try webPs) + (try icons) + avifs
+            let bombs = pngs + gifs + animations + bitmaps + (try jpegs) + (try webPs) + (try icons) + avifs + tiffs
             return bombs.map { Bomb(name: $0.0, bytes: $0.1) }
         }
     }
@@ -220,6 +220,17 @@ enum PictureBombs {
             }
             return bombs
         }
+    }
+
+    /// Parts that take more memory than their bytes, and than their picture.
+    private static var tiffs: [(String, [UInt8])] {
+        let side = 65_536
+        let tile = TIFFFile(parts: [[1, 2, 3]], tile: (side, side))
+        let strip = TIFFFile(
+            width: 9_999, height: 9_999, parts: [[1, 2, 3]], rowsPerStrip: 9_999, added: [(259, 3, [32_773])])
+        let samples = TIFFFile(
+            width: 2_000, height: 2_000, bits: [Int](repeating: 8, count: 60_000), parts: [[1, 2, 3]], rowsPerStrip: 2_000)
+        return [("tiff tile", tile.bytes), ("tiff strip", strip.bytes), ("tiff samples", samples.bytes)]
     }
 
     private static var avifs: [(String, [UInt8])] {

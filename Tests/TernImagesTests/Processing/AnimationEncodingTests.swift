@@ -167,7 +167,7 @@ import Foundation
 
     // MARK: AVIF
 
-    static let canEncodeAVIF = AVIFLibrary.encoderObstacle == nil
+    static let canEncodeAVIF = LoadedLibrary.avifEncoder.obstacle == nil
     static let missing: Comment = "libavif with an encoder is not installed: scripts/set-up test"
 
     @Test(.enabled(if: canEncodeAVIF, missing), arguments: [(60, 40.0), (95, 8.0)])
