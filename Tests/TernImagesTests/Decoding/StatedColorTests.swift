@@ -9,8 +9,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Colors that a file states by numbers. The expected levels come from the equations of the standards, computed by another
-/// program.
+/// Colors that a file states by numbers. The expected levels come from the equations of the standards, computed by
+/// another program.
 @Suite struct StatedColorTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -50,7 +50,9 @@ import Foundation
         Row("DCI-P3, of another white", [cicp(11, 17)], pure + [[118, 118, 118], [212, 78, 0], [2, 45, 79]]),
         Row(
             "BT.470 M", [cicp(4, 4)],
-            [[255, 0, 0], [0, 250, 0], [0, 75, 255], [255, 255, 255], [129, 129, 129], [233, 93, 22], [0, 61, 92]]),
+            [
+                [255, 0, 0], [0, 250, 0], [0, 75, 255], [255, 255, 255], [129, 129, 129], [233, 93, 22], [0, 61, 92],
+            ]),
         Row("Linear", [cicp(1, 8)], linear),
         Row("PQ", [cicp(9, 16)], pure + [[181, 181, 181], [255, 0, 0], [0, 41, 90]]),
         Row("PQ of P3", [cicp(12, 16)], pure + [[181, 181, 181], [255, 0, 0], [0, 40, 90]]),
@@ -66,7 +68,8 @@ import Foundation
     /// Numbers that say sRGB, in one way or another, and those that do not count.
     static let plain = [
         Row("sRGB by cICP", [cicp(1, 13)], colors), Row("BT.709", [cicp(1, 1)], colors),
-        Row("gAMA of sRGB", [gamma(45_455)], colors), Row("gAMA and cHRM of sRGB", [gamma(45_455), points(usual)], colors),
+        Row("gAMA of sRGB", [gamma(45_455)], colors),
+        Row("gAMA and cHRM of sRGB", [gamma(45_455), points(usual)], colors),
         Row("sRGB and another gAMA", [chunk("sRGB", [0]), gamma(100_000)], colors),
         Row("cHRM without gAMA", [points(wide)], colors), Row("an impossible gAMA", [gamma(1)], colors),
         Row("cICP of narrow range", [cicp(9, 16, full: 0)], colors),

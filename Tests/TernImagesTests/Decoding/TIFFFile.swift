@@ -36,7 +36,9 @@ struct TIFFFile {
             (277, 3, [bits.count]),
         ]
         if let tile {
-            entries += [(322, 4, [tile.width]), (323, 4, [tile.height]), (324, 4, offsets), (325, 4, parts.map(\.count))]
+            entries += [
+                (322, 4, [tile.width]), (323, 4, [tile.height]), (324, 4, offsets), (325, 4, parts.map(\.count)),
+            ]
         } else {
             entries += [(273, 4, offsets), (278, 4, [rowsPerStrip]), (279, 4, parts.map(\.count))]
         }
