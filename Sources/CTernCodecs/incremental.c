@@ -114,7 +114,9 @@ tern_codec_result tern_feed_starved(const tern_feed *feed, char *error) {
 }
 
 tern_codec_result tern_feed_canvas(tern_feed *feed, char *error) {
-    feed->canvas = calloc((size_t)feed->state.width * feed->state.height, 4);
+    const size_t pixels = (size_t)feed->state.width * feed->state.height;
+    feed->canvas = calloc(pixels, 4);
+    if (feed->canvas) tern_prefer_large_pages(feed->canvas, pixels * 4);
     if (feed->canvas) return TERN_CODEC_OK;
     snprintf(error, 160, "no memory for %u by %u pixels", feed->state.width, feed->state.height);
     return TERN_CODEC_MEMORY;

@@ -3,6 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+
+void tern_prefer_large_pages(uint8_t *pixels, size_t count) {
+    const uintptr_t page = 2 << 20, start = ((uintptr_t)pixels + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)pixels + count) / page * page;
+    // Without such pages, the call fails and changes nothing.
+    if (count >= 2 * page && end > start) madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+#else
+void tern_prefer_large_pages(uint8_t *pixels, size_t count) {}
+#endif
+
 bool tern_canvas_fits(tern_canvas canvas, uint32_t width, uint32_t height, char *error) {
     if (canvas.width == width && canvas.height == height && canvas.stride >= (size_t)width * 4) return true;
     snprintf(error, 160, "a picture of %u by %u pixels where the header says %u by %u", width, height, canvas.width,

@@ -19,7 +19,7 @@ bool tern_png_is_decoded(uint32_t type) {
 bool tern_png_fits(const uint8_t *header, const tern_feed_limits *limits, char *error) {
     uint32_t width = tern_png_number(header), height = tern_png_number(header + 4);
     if ((uint64_t)width * height > limits->pixels) {
-        snprintf(error, 160, "%u by %u pixels, the limit is %llu in all", width, height,
+        snprintf(error, 160, "%u by %u pixels, limits.pixels is %llu", width, height,
                  (unsigned long long)limits->pixels);
         return false;
     }

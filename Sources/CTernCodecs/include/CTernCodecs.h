@@ -71,8 +71,8 @@ typedef struct tern_icc tern_icc;
 /// Opens a conversion. Returns NULL if the profile is damaged or does not fit the samples, or if it needs lcms2, which
 /// is missing. Returns NULL and sets `plain` if the profile is sRGB.
 tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool *plain);
-/// Opens a conversion of colours that a file states by numbers. What is brighter than the white of sRGB, as in a PQ or
-/// HLG picture, is mapped below it. Returns NULL if a number is not supported. Returns NULL and sets `plain` if the
+/// Opens a conversion of colours that a file states by numbers. Light brighter than the white of sRGB, as in a PQ or HLG
+/// picture, is mapped below it. Returns NULL if a number is not supported. Returns NULL and sets `plain` if the
 /// colours are those of sRGB.
 tern_icc *tern_color_open(const tern_color_numbers *color, bool *plain);
 /// Converts straight RGBA in place. Alpha does not change.
@@ -417,6 +417,11 @@ tern_codec_result tern_avif_writer_add(
 /// Ends the file after at least one frame. Returns bytes to be freed with `tern_codec_free`, or NULL.
 uint8_t *tern_avif_writer_finish(tern_avif_writer *writer, size_t *count, char *error);
 void tern_avif_writer_close(tern_avif_writer *writer);
+
+/// Asks the system for pages of 2 MiB for pixels of 4 MiB or more, before they are written: otherwise the first access to
+/// each page of 4 KiB costs more than decoding its pixels. Only pages that lie wholly within the pixels; the system uses
+/// small ones when memory is short.
+void tern_prefer_large_pages(uint8_t *pixels, size_t count);
 
 /// Returns whether a canvas has the size of the picture to be written; sets the error text if not.
 bool tern_canvas_fits(tern_canvas canvas, uint32_t width, uint32_t height, char *error);

@@ -237,7 +237,7 @@ extension CodecCall {
     }
 
     /// Returns the picture that the codec makes of a file. The decoders of JPEG and WebP scale it.
-    private func codecExtent(_ info: tern_codec_info, _ plan: DecodingPlan) -> tern_extent {
+    func codecExtent(_ info: tern_codec_info, _ plan: DecodingPlan) -> tern_extent {
         let least = stored(plan.codecSize(of: upright(info)), info)
         switch format {
         case .jpeg: return tern_jpeg_scaled(info.width, info.height, UInt32(least.width), UInt32(least.height))

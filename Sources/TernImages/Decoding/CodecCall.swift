@@ -72,9 +72,12 @@ struct CodecCall {
         guard size.width > 0, size.height > 0 else {
             throw ImageError(.corrupt, format: format, "the header says \(size) pixels")
         }
-        guard size.pixelCount <= min(options.limits.pixels, Int(Int32.max)) else {
+        // A JPEG that is scaled costs what the codec makes of it, and otherwise little more than its bytes.
+        let limit = min(options.limits.pixels, Int(Int32.max))
+        let isScaled = format == .jpeg && codecExtent(info, plan(info)).size.pixelCount <= limit / 4
+        guard size.pixelCount / (isScaled ? 4 : 1) <= limit else {
             throw ImageError(
-                .limitExceeded, format: format, "\(size) pixels, the limit is \(options.limits.pixels) in all")
+                .limitExceeded, format: format, "\(size) pixels, limits.pixels is \(options.limits.pixels)")
         }
         guard Int(info.frameCount) <= options.limits.frames else {
             throw ImageError(.limitExceeded, format: format, "more than \(options.limits.frames) frames")

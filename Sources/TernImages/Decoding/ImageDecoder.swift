@@ -163,7 +163,9 @@ public struct ImageDecodingOptions: Sendable, Hashable {
 
     /// The limits on the cost of a file. They are checked against the header, before memory for pixels is allocated.
     public struct Limits: Sendable, Hashable {
-        /// The number of pixels of the file. 100 million by default.
+        /// The number of pixels of the file. 100 million by default. On Linux, a JPEG may have four times as many if the
+        /// target size lets the decoder scale it to a quarter of the limit or less: a photo of 200 megapixels is decoded
+        /// to 400×300 within the default limits.
         public var pixels: Int
         /// The number of bytes of the file. 256 MiB by default.
         public var bytes: Int

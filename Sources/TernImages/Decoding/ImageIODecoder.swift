@@ -137,7 +137,7 @@ struct ImageIOFile {
         guard header.stored.pixelCount <= min(options.limits.pixels, Int(Int32.max)) else {
             throw ImageError(
                 .limitExceeded, format: format,
-                "\(header.stored) pixels, the limit is \(options.limits.pixels) in all")
+                "\(header.stored) pixels, limits.pixels is \(options.limits.pixels)")
         }
         return header
     }

@@ -157,6 +157,7 @@ final class PixelBuffer: Sendable {
         var failure: ImageError?
         bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             guard let base = buffer.baseAddress else { return }
+            unsafe tern_prefer_large_pages(base, count)
             if cleared { unsafe base.initialize(repeating: 0, count: count) }
             do throws(ImageError) {
                 try unsafe fill(base)

@@ -71,7 +71,7 @@ import Testing
         let two = IconFile(entries: [Self.entry(2, [1, 2, 3]), png])
         #expect(Self.message(two).hasPrefix("entry 1: "))
         let small = ImageDecodingOptions(limits: .init(pixels: 100))
-        #expect(Self.message(two, small) == "entry 1: 48×48 pixels, the limit is 100 in all")
+        #expect(Self.message(two, small) == "entry 1: 48×48 pixels, limits.pixels is 100")
         #expect(Self.message(two, ImageDecodingOptions(targetSize: PixelSize(width: 2, height: 2))) == "no error, 2×2")
         let noise = IconFile(entries: [[UInt8](repeating: 9, count: 60)])
         #expect(

@@ -3,6 +3,12 @@ import Testing
 
 @testable import TernImages
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// Decodes the kinds of JPEG that cameras do not write.
 @Suite struct JPEGKindsTests {
     /// Returns the largest difference of a level from the expected one, over the pixels of a 32 × 16 picture.
@@ -34,6 +40,37 @@ import Testing
     @Test func storedRGBIsNotTakenForYCbCr() throws {
         #expect(
             try Self.worst(JPEGFiles.rgb) { x, y in (0..<3).map { x / 8 % 3 == $0 ? 220 : 30 + y * 100 / 16 } } <= 6)
+    }
+
+    /// Returns a grey picture of one level, whose blocks take two bits each.
+    private static func flat(_ width: Int, _ height: Int) -> [UInt8] {
+        let counts: [UInt8] = [1] + [UInt8](repeating: 0, count: 15)
+        func table(_ kind: UInt8) -> [UInt8] { [0xFF, 0xC4, 0, 20, kind] + counts + [0] }
+        let frame = [0xFF, 0xC0, 0, 11, 8] + big(height, 2) + big(width, 2) + [1, 1, 0x11, 0]
+        let scan: [UInt8] = [0xFF, 0xDA, 0, 8, 1, 1, 0, 0, 63, 0]
+        let blocks = ((width + 7) / 8) * ((height + 7) / 8)
+        let quantization = [0xFF, 0xDB, 0, 67, 0] + [UInt8](repeating: 1, count: 64)
+        let head = [0xFF, 0xD8] + quantization + frame + table(0) + table(0x10) + scan
+        return head + [UInt8](repeating: 0, count: (blocks + 3) / 4) + [0xFF, 0xD9]
+    }
+
+    /// A photo of 108 megapixels is scaled within the default limits, and the error of a larger one names the limit.
+    @Test func aTargetAllowsMorePixels() throws {
+        let options = ImageDecodingOptions(targetSize: PixelSize(width: 400, height: 300))
+        let picture = try decoded(Self.flat(12_000, 9_000), options)
+        #expect(picture.size == PixelSize(width: 400, height: 300))
+        #expect(picture.pixels.bytes.prefix(4) == [128, 128, 128, 255])
+        let pieces = IncrementalDecoder(options: options)
+        try pieces.append(Data(Self.flat(12_000, 9_000)))
+        #expect(try pieces.finish().pixels.bytes == picture.pixels.bytes)
+        let large = ImageDecodingOptions(targetSize: PixelSize(width: 8_000, height: 6_000))
+        for (file, options) in [
+            (Self.flat(12_000, 9_000), ImageDecodingOptions()), (Self.flat(12_000, 9_000), large),
+            (Self.flat(20_001, 20_000), options),
+        ] {
+            let error = #expect(throws: ImageError.self) { try decoded(file, options) }
+            #expect(error?.kind == .limitExceeded && error?.message.contains("limits.pixels") == true)
+        }
     }
 
     @Test func greyHasThreeEqualChannels() throws {
