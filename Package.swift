@@ -141,7 +141,11 @@ let package = Package(
             swiftSettings: settings
         ),
         // The program of `make fuzz`, in this package so that it sees `package` declarations.
-        .target(name: "CTernFuzz", path: "Tests/Fuzz/CTernFuzz"),
+        .target(
+            name: "CTernFuzz",
+            path: "Tests/Fuzz/CTernFuzz",
+            linkerSettings: [.linkedLibrary("gif", .when(platforms: [.linux]))]
+        ),
         .executableTarget(
             name: "TernFuzz",
             dependencies: [

@@ -1,6 +1,9 @@
 #include "gif_palette.h"
 
 #if defined(__linux__)
+#if !__has_include(<gif_lib.h>)
+#error "TernImages needs giflib's headers: install the Debian package libgif-dev (Fedora: giflib-devel)"
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "incremental.h"
+#include "lzw.h"
 #include "memory.h"
 
 #if defined(__linux__)
@@ -6,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Decodes the first frame of a GIF as its bytes arrive. giflib reads its input itself and cannot pause within a frame
-// and continue later, except with a thread or a stack of its own for each download. LZW over sub-blocks of at most 255
-// bytes is simpler.
-enum { codeCount = 4096, noCode = 0xFFFF };
-
+// Decodes the first frame of a GIF as its bytes arrive.
 typedef enum { header, colors, block, control, comment, frame, frameColors, codeSize, data, rest } gif_place;
 
 typedef struct {
@@ -23,27 +20,22 @@ typedef struct {
     int transparent;
     bool interlaced, hasGlobal;
     // The number of the current row in the order of the file, its pass, and its position in the frame.
-    uint32_t row, pass, y, x;
-    uint8_t *line;
-    // LZW: codes below `clear` are colours. `next` is the code that the following code defines.
-    unsigned bits, width0, width1, clear, next, previous;
-    uint32_t pool;
-    uint16_t prefix[codeCount];
-    uint8_t suffix[codeCount], first[codeCount], stack[codeCount];
+    uint32_t row, pass, y;
+    tern_lzw lzw;
 } gif_feed;
 
 static uint32_t pair(const uint8_t *at) { return at[0] | (uint32_t)at[1] << 8; }
 
 static const uint32_t offsets[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2}, reach[] = {8, 4, 2, 1};
 
-/// Draws the current line. A row of an early pass also fills the rows below it that later passes draw.
-static void draw(gif_feed *gif) {
+/// Draws the next line. A row of an early pass also fills the rows below it that later passes draw.
+static void draw(gif_feed *gif, const uint8_t *line) {
     tern_feed *feed = &gif->feed;
     uint32_t lines = gif->interlaced ? reach[gif->pass] : 1;
     for (uint32_t y = gif->y; y < gif->y + lines && y < gif->height && gif->top + y < feed->state.height; y++) {
         uint8_t *pixel = feed->canvas + ((size_t)(gif->top + y) * feed->state.width + gif->left) * 4;
         for (uint32_t x = 0; x < gif->width && gif->left + x < feed->state.width; x++, pixel += 4) {
-            unsigned index = gif->line[x];
+            unsigned index = line[x];
             bool shows = (int)index != gif->transparent && index < gif->colorCount;
             if (shows) memcpy(pixel, gif->map + index * 3, 3);
             else memset(pixel, 0, 3);
@@ -57,69 +49,21 @@ static void draw(gif_feed *gif) {
                                                                                      : feed->state.height;
 }
 
-static void clearCodes(gif_feed *gif) {
-    gif->bits = gif->width0 + 1;
-    gif->next = gif->clear + 2;
-    gif->previous = noCode;
-}
-
 static tern_codec_result corrupt(char *error, const char *text) {
     snprintf(error, 160, "%s", text);
     return TERN_CODEC_CORRUPT;
 }
 
-/// Draws the colours of one code. Returns OK when the frame is full.
-static tern_codec_result emit(gif_feed *gif, unsigned code, char *error) {
-    if (gif->previous != noCode && gif->next < codeCount) {
-        gif->prefix[gif->next] = (uint16_t)gif->previous;
-        gif->first[gif->next] = gif->first[gif->previous];
-        gif->suffix[gif->next] = code == gif->next ? gif->first[gif->previous] : gif->first[code];
-        gif->next++;
-        if (gif->next == 1u << gif->bits && gif->bits < 12) gif->bits++;
-    }
-    gif->previous = code;
-    unsigned depth = 0;
-    while (code >= gif->clear) {
-        if (depth >= codeCount - 1) return corrupt(error, "a circle of codes");
-        gif->stack[depth++] = gif->suffix[code];
-        code = gif->prefix[code];
-    }
-    gif->stack[depth++] = (uint8_t)code;
-    while (depth > 0) {
-        gif->line[gif->x++] = gif->stack[--depth];
-        if (gif->x < gif->width) continue;
-        gif->x = 0;
-        draw(gif);
-        if (gif->row == gif->height) return TERN_CODEC_OK;
-    }
-    return TERN_CODEC_MORE;
-}
-
 /// Decodes a sub-block. Returns OK when the frame is full.
-static tern_codec_result decode(gif_feed *gif, const uint8_t *bytes, size_t count, char *error) {
-    for (size_t i = 0; i < count; i++) {
-        gif->pool |= (uint32_t)bytes[i] << gif->width1;
-        gif->width1 += 8;
-        while (gif->width1 >= gif->bits) {
-            unsigned code = gif->pool & ((1u << gif->bits) - 1);
-            gif->pool >>= gif->bits;
-            gif->width1 -= gif->bits;
-            if (code == gif->clear) {
-                clearCodes(gif);
-                continue;
-            }
-            if (code == gif->clear + 1) return corrupt(error, "the frame's codes end before its pixels");
-            bool isKnown = code < gif->clear || (gif->previous != noCode && code > gif->clear + 1
-                && (code < gif->next || (code == gif->next && gif->next < codeCount)));
-            if (!isKnown) return corrupt(error, "a code that nothing has defined");
-            tern_codec_result result = emit(gif, code, error);
-            if (result != TERN_CODEC_MORE) return result;
-        }
-    }
-    return TERN_CODEC_MORE;
+static tern_codec_result decode(gif_feed *gif, const uint8_t *block, char *error) {
+    tern_lzw_block(&gif->lzw, block);
+    const uint8_t *line;
+    while ((line = tern_lzw_row(&gif->lzw))) draw(gif, line);
+    if (gif->row == gif->height) return TERN_CODEC_OK;
+    return gif->lzw.damage ? corrupt(error, gif->lzw.damage) : TERN_CODEC_MORE;
 }
 
-static tern_codec_result prepareFrame(gif_feed *gif, char *error) {
+static tern_codec_result startFrame(gif_feed *gif, unsigned codeSize, char *error) {
     tern_feed *feed = &gif->feed;
     if (!gif->map || gif->width == 0 || gif->height == 0
         || (uint64_t)gif->width * gif->height > 4 * (uint64_t)feed->info.width * feed->info.height + 65536) {
@@ -127,11 +71,8 @@ static tern_codec_result prepareFrame(gif_feed *gif, char *error) {
                  gif->width, gif->height);
         return TERN_CODEC_CORRUPT;
     }
-    gif->line = malloc(gif->width);
-    if (!gif->line) return TERN_CODEC_MEMORY;
-    for (unsigned code = 0; code < gif->clear; code++) gif->first[code] = gif->suffix[code] = (uint8_t)code;
-    clearCodes(gif);
-    return TERN_CODEC_OK;
+    tern_lzw_start(&gif->lzw, codeSize, gif->width, gif->height);
+    return gif->lzw.damage ? corrupt(error, gif->lzw.damage) : TERN_CODEC_MORE;
 }
 
 /// Reads the available bytes up to the next element of the format. STARVED leaves the state unchanged.
@@ -213,17 +154,12 @@ static tern_codec_result advance(gif_feed *gif, char *error) {
         feed->state.isAnimation = gif->frameCount > 1;
         gif->place = feed->state.isAnimation ? comment : data;
         if (gif->frameCount > 1) return TERN_CODEC_MORE;
-        if (*at < 1 || *at > 8) return corrupt(error, "codes of an impossible size");
-        gif->width0 = *at;
-        gif->clear = 1u << *at;
-        tern_codec_result ready = prepareFrame(gif, error);
-        return ready == TERN_CODEC_OK ? TERN_CODEC_MORE : ready;
+        return startFrame(gif, *at, error);
     case data: {
         if (left < 1 || left < 1 + (size_t)*at) return TERN_CODEC_STARVED;
-        if (*at == 0) return corrupt(error, "the frame's data end before its pixels");
         uint32_t pass = gif->pass;
         feed->start += 1 + (size_t)*at;
-        tern_codec_result result = decode(gif, at + 1, *at, error);
+        tern_codec_result result = decode(gif, at, error);
         if (result == TERN_CODEC_OK) gif->place = comment;
         feed->state.passes = result == TERN_CODEC_OK ? 4 : (int)gif->pass;
         return result == TERN_CODEC_MORE && gif->pass > pass ? TERN_CODEC_BOUNDARY : result;
@@ -261,10 +197,8 @@ static tern_codec_result gifStart(tern_feed *feed, uint32_t leastWidth, uint32_t
     return tern_feed_canvas(feed, error);
 }
 
-static void gifClose(tern_feed *feed) { free(((gif_feed *)feed)->line); }
-
 tern_feed *tern_gif_feed(void) {
-    static const tern_feed_format format = {.step = gifStep, .start = gifStart, .close = gifClose};
+    static const tern_feed_format format = {.step = gifStep, .start = gifStart};
     gif_feed *gif = calloc(1, sizeof *gif);
     if (!gif) return NULL;
     gif->transparent = -1;

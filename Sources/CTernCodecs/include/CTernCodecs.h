@@ -243,8 +243,10 @@ tern_gif_blocks tern_gif_walk(const uint8_t *bytes, size_t count, uint32_t frame
 typedef struct tern_gif tern_gif;
 tern_gif *tern_gif_open(
     const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error);
-/// Writes the next frame as it is shown, with straight alpha, and its delay in milliseconds as stored.
-tern_codec_result tern_gif_next(tern_gif *gif, tern_canvas canvas, uint32_t *milliseconds, char *error);
+/// Decodes up to `rows` rows of the next frame. Returns MORE until the frame is written as it is shown, with straight
+/// alpha, and its delay in milliseconds as stored.
+tern_codec_result tern_gif_next(
+    tern_gif *gif, tern_canvas canvas, uint32_t rows, uint32_t *milliseconds, char *error);
 tern_codec_result tern_gif_rewind(tern_gif *gif, char *error);
 void tern_gif_close(tern_gif *gif);
 

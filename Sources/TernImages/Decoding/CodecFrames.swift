@@ -242,7 +242,7 @@ enum FrameSource {
         var microseconds: UInt64 = 0
         try unsafe call.run {
             switch unsafe self {
-            case .gif(let gif): unsafe tern_gif_next(gif, canvas, &milliseconds, $0)
+            case .gif(let gif): unsafe tern_gif_next(gif, canvas, rowGroup, &milliseconds, $0)
             case .webp(let webp): unsafe tern_webp_frames_next(webp, canvas, &milliseconds, $0)
             case .apng(let apng): unsafe tern_apng_next(apng, canvas, rowGroup, &microseconds, $0)
             case .avif(let avif): unsafe tern_avif_next(avif, canvas, &microseconds, $0)

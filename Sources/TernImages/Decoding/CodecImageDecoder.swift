@@ -7,9 +7,8 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Decodes JPEG, PNG, WebP and GIF with libjpeg-turbo, libpng, libwebp and giflib, BMP, ICO, CUR and QOI with C code of
-/// Tern, and AVIF and TIFF with libavif and libtiff, each of which is loaded when the first file of its format is
-/// decoded.
+/// Decodes JPEG, PNG and WebP with libjpeg-turbo, libpng and libwebp, GIF, BMP, ICO, CUR and QOI with C code of Tern,
+/// and AVIF and TIFF with libavif and libtiff, each of which is loaded when the first file of its format is decoded.
 ///
 /// JPEG and WebP are scaled while they are decoded, to at least twice the target size. Lanczos3 does the rest.
 public struct CodecImageDecoder: ImageDecoder {

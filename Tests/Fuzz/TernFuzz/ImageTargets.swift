@@ -9,6 +9,7 @@ extension FuzzTarget {
         FuzzTarget(image: "png", .png, repair: repairPNG),
         FuzzTarget(image: "webp", .webp),
         FuzzTarget(image: "gif", .gif),
+        gifPixels,
         FuzzTarget(image: "bmp", .bmp),
         FuzzTarget(image: "qoi", .qoi),
         FuzzTarget(image: "ico", .ico),
@@ -33,7 +34,7 @@ extension FuzzTarget {
     }
 
     /// Returns small images only: a million of them should take minutes.
-    private static func pictures(of format: ImageFormat, fixtures: String) throws -> [[UInt8]] {
+    static func pictures(of format: ImageFormat, fixtures: String) throws -> [[UInt8]] {
         var seeds = try encoded().filter { $0.format == format }.map { [UInt8]($0.data) }
         for name in try FileManager.default.contentsOfDirectory(atPath: fixtures).sorted() {
             let bytes = [UInt8](try Data(contentsOf: URL(filePath: "\(fixtures)/\(name)")))

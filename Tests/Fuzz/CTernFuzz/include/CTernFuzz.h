@@ -23,4 +23,7 @@ size_t tern_fuzz_allocated(void);
 /// The number of bytes of this process that are in memory now.
 size_t tern_fuzz_resident(void);
 
+/// Decodes the first frame of a GIF without extensions with giflib, to a byte a pixel. Returns the number of whole rows.
+size_t tern_fuzz_giflib_rows(const uint8_t *bytes, size_t count, uint8_t *indices);
+
 #endif
