@@ -281,6 +281,19 @@ tern_codec_result tern_tiff_rows(tern_tiff *tiff, tern_canvas canvas, uint32_t r
 bool tern_tiff_has_end(const tern_tiff *tiff);
 void tern_tiff_close(tern_tiff *tiff);
 
+/// Returns the reason why HEIC cannot be decoded here, or NULL if it can.
+const char *tern_heif_obstacle(void);
+/// A decoder of HEIC, of the primary image of a file.
+typedef struct tern_heif tern_heif;
+/// Opens a file and reads its header. The size is that of the picture as it is shown. Of the limits, those on pixels and
+/// memory count.
+tern_heif *tern_heif_open(
+    const uint8_t *bytes, size_t count, tern_feed_limits limits, tern_codec_info *info, int *result, char *error);
+const uint8_t *tern_heif_profile(const tern_heif *heif, size_t *count, int *channels);
+/// Writes the whole picture with straight alpha. libheif cannot be interrupted.
+tern_codec_result tern_heif_decode(tern_heif *heif, tern_canvas canvas, char *error);
+void tern_heif_close(tern_heif *heif);
+
 /// A decoder that takes a file's bytes as they arrive. It copies them, keeps the bytes that are not decoded yet, and
 /// never goes back.
 typedef struct tern_feed tern_feed;

@@ -40,6 +40,25 @@ extension CodecCall {
         return decoded
     }
 
+    /// Decodes the primary image of a file. libheif cannot be interrupted, so that the task's cancellation counts until
+    /// the pixels are decoded.
+    func heif(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
+        var info = tern_codec_info()
+        let limits = feedLimits
+        do throws(ImageError) {
+            let handle = try unsafe open { unsafe tern_heif_open(bytes, count, limits, &info, $0, $1) }
+            defer { unsafe tern_heif_close(handle) }
+            try check(info)
+            let color = unsafe color(info) { unsafe tern_heif_profile(handle, $0, $1) }
+            return try unsafe picture(info, color) { unsafe tern_heif_decode(handle, $0, $1) }
+        } catch {
+            // A box that is cut looks like a faulty one.
+            let isWhole = unsafe FileEnd.isReached(by: UnsafeRawBufferPointer(start: bytes, count: count), format)
+            guard error.kind == .corrupt, !isWhole else { throw error }
+            throw ImageError(.truncated, format: format, error.message)
+        }
+    }
+
     /// Decodes the entry that fits the target; without a target the largest one. Errors name the entry.
     func ico(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()

@@ -40,6 +40,7 @@ extension CodecCall {
         case .ico, .cur: try finish(try unsafe ico(bytes, count))
         case .qoi: try finish(try unsafe qoi(bytes, count))
         case .tiff: try finish(try unsafe tiff(bytes, count))
+        case .heic: try finish(try unsafe heif(bytes, count))
         default: try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
         }
     }
@@ -230,7 +231,7 @@ extension CodecCall {
             // premultiplied.
             let isWhole = isInterlaced || (info.hasAlpha && color.conversion != nil)
             memory.isResizedInRows = !isWhole && memory.made.size != memory.scaled
-        case .webp, .bmp, .ico, .cur, .qoi: break
+        case .webp, .bmp, .ico, .cur, .qoi, .heic: break
         default: memory.keepsCodec = true
         }
         return memory

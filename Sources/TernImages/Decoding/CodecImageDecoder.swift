@@ -8,19 +8,21 @@ public import Foundation
 #endif
 
 /// Decodes JPEG, PNG and WebP with libjpeg-turbo, libpng and libwebp, GIF, BMP, ICO, CUR and QOI with C code of Tern,
-/// and AVIF and TIFF with libavif and libtiff, each of which is loaded when the first file of its format is decoded.
+/// and AVIF, TIFF and HEIC with libavif, libtiff and libheif, each of which is loaded when the first file of its format
+/// is decoded.
 ///
 /// JPEG and WebP are scaled while they are decoded, to at least twice the target size. Lanczos3 does the rest.
 public struct CodecImageDecoder: ImageDecoder {
     /// Creates a decoder. It has no state.
     public init() {}
 
-    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO, CUR, QOI, AVIF and TIFF. If the library of one of the last two
-    /// is missing, or is of an unknown version, a file causes an error of kind `.unsupported` that names the package.
+    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO, CUR, QOI, AVIF, TIFF and HEIC. If the library of one of the last
+    /// three is missing, or is of an unknown version, a file causes an error of kind `.unsupported` that names the
+    /// package.
     public func decodes(_ format: ImageFormat) -> Bool { Self.formats.contains(format) }
 
     private static let formats: Set<ImageFormat> = [
-        .jpeg, .png, .webp, .gif, .bmp, .ico, .cur, .qoi, .avif, .tiff,
+        .jpeg, .png, .webp, .gif, .bmp, .ico, .cur, .qoi, .avif, .tiff, .heic,
     ]
 
     /// Decodes the picture, or the first frame of an animation. For an animated PNG, that is the first frame of the

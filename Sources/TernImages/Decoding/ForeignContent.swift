@@ -58,7 +58,7 @@ enum ForeignContent {
         let remedy = "register an ImageDecoder for it"
         #if os(Linux)
         switch format {
-        case .heic, .jpeg2000, .psd:
+        case .jpeg2000, .psd:
             return "which Tern decodes on Apple's systems only: \(remedy), or ask the server for another format"
         default: return "for which there is no decoder: \(remedy)"
         }

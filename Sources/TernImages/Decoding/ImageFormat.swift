@@ -37,12 +37,12 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     public static let avif = ImageFormat(rawValue: "image/avif")
     /// TIFF and BigTIFF. Most raw formats of cameras begin in the same way; they are not decoded on Linux.
     public static let tiff = ImageFormat(rawValue: "image/tiff")
+    /// HEIC and other pictures in a HEIF container. On Linux, those that are coded as HEVC are decoded.
+    public static let heic = ImageFormat(rawValue: "image/heic")
 
     // Tern decodes none of the following on Linux. They are recognized so that the error can name them, and so that a
     // registered decoder can be asked for them.
 
-    /// HEIC and other pictures in a HEIF container.
-    public static let heic = ImageFormat(rawValue: "image/heic")
     /// JPEG XL, in a container or bare.
     public static let jpegXL = ImageFormat(rawValue: "image/jxl")
     /// JPEG 2000, in a container or bare.

@@ -18,6 +18,7 @@ extension FuzzTarget {
             run: { input, choice in decode(input, choice) }),
         FuzzTarget(image: "avif", .avif),
         FuzzTarget(image: "tiff", .tiff),
+        FuzzTarget(image: "heic", .heic),
         FuzzTarget(image: "jpeg-incremental", .jpeg, run: decodeIncrementally),
         FuzzTarget(image: "png-incremental", .png, repair: repairPNG, run: decodeIncrementally),
         FuzzTarget(image: "webp-incremental", .webp, run: decodeIncrementally),

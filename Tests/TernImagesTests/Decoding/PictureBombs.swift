@@ -18,7 +18,8 @@ enum PictureBombs {
 
     static var all: [Bomb] {
         get throws {
-            let bombs = pngs + gifs + animations + bitmaps + (try jpegs) + (try webPs) + (try icons) + avifs + tiffs
+            let boxes = avifs + tiffs + heics
+            let bombs = pngs + gifs + animations + bitmaps + (try jpegs) + (try webPs) + (try icons) + boxes
             return bombs.map { Bomb(name: $0.0, bytes: $0.1) }
         }
     }
@@ -232,6 +233,21 @@ enum PictureBombs {
             width: 2_000, height: 2_000, bits: [Int](repeating: 8, count: 200), parts: [[1, 2, 3]],
             rowsPerStrip: 2_000)
         return [("tiff tile", tile.bytes), ("tiff strip", strip.bytes), ("tiff samples", samples.bytes)]
+    }
+
+    /// Canvases that are larger than what is put on them.
+    private static var heics: [(String, [UInt8])] {
+        func overlay(_ width: Int, _ height: Int) -> [UInt8] {
+            let canvas = [0, 0] + big(0, 8) + big(width, 2) + big(height, 2) + big(0, 4)
+            let laid = HEIFFile.Item(
+                type: "iovl", data: canvas, properties: [HEIFFile.size(width, height)], parts: [2], isInside: true)
+            return HEIFFile(items: [laid] + HEIFFile.picture().shifted(by: 1)).bytes
+        }
+        return [
+            ("heic 5,000 × 5,000", overlay(5_000, 5_000)), ("heic 2,800 × 2,800", overlay(2_800, 2_800)),
+            ("heic 10,000 × 10,000", overlay(10_000, 10_000)),
+            ("heic header", HEIFFile(items: [HEIFFile.coded(size: (9_999, 9_999))]).bytes),
+        ]
     }
 
     private static var avifs: [(String, [UInt8])] {
