@@ -6,6 +6,7 @@ enum LoadedLibrary {
     case avif
     case avifEncoder
     case tiff
+    case jpegXL
 
     /// The reason why the library cannot be used, with the name of its package; nil if it can.
     var obstacle: String? {
@@ -14,6 +15,7 @@ enum LoadedLibrary {
             case .avif: unsafe tern_avif_obstacle()
             case .avifEncoder: unsafe tern_avif_writer_obstacle()
             case .tiff: unsafe tern_tiff_obstacle()
+            case .jpegXL: unsafe tern_jxl_obstacle()
             }
         guard let text = unsafe text else { return nil }
         return unsafe String(cString: text)

@@ -17,6 +17,7 @@ extension FuzzTarget {
             run: { input, choice in decode(input, choice) }),
         FuzzTarget(image: "avif", .avif),
         FuzzTarget(image: "tiff", .tiff),
+        FuzzTarget(image: "jxl", .jpegXL),
         FuzzTarget(image: "jpeg-incremental", .jpeg, run: decodeIncrementally),
         FuzzTarget(image: "png-incremental", .png, repair: repairPNG, run: decodeIncrementally),
         FuzzTarget(image: "webp-incremental", .webp, run: decodeIncrementally),

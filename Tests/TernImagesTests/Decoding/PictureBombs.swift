@@ -18,7 +18,8 @@ enum PictureBombs {
 
     static var all: [Bomb] {
         get throws {
-            let bombs = pngs + gifs + animations + bitmaps + (try jpegs) + (try webPs) + (try icons) + avifs + tiffs
+            var bombs = pngs + gifs + animations + bitmaps + (try jpegs) + (try webPs) + (try icons) + avifs + tiffs
+            bombs += jpegXLs
             return bombs.map { Bomb(name: $0.0, bytes: $0.1) }
         }
     }
@@ -231,6 +232,10 @@ enum PictureBombs {
         let samples = TIFFFile(
             width: 2_000, height: 2_000, bits: [Int](repeating: 8, count: 60_000), parts: [[1, 2, 3]], rowsPerStrip: 2_000)
         return [("tiff tile", tile.bytes), ("tiff strip", strip.bytes), ("tiff samples", samples.bytes)]
+    }
+
+    private static var jpegXLs: [(String, [UInt8])] {
+        [("jxl 3,300 × 3,300", JPEGXLFiles.large), ("jxl 7,000 × 6,400", JPEGXLFiles.tooLarge)]
     }
 
     private static var avifs: [(String, [UInt8])] {
