@@ -294,6 +294,21 @@ const uint8_t *tern_heif_profile(const tern_heif *heif, size_t *count, int *chan
 tern_codec_result tern_heif_decode(tern_heif *heif, tern_canvas canvas, char *error);
 void tern_heif_close(tern_heif *heif);
 
+/// Returns the reason why JPEG XL cannot be decoded here, or NULL if it can.
+const char *tern_jxl_obstacle(void);
+/// A decoder of JPEG XL, still pictures and animations, bare or in boxes. It uses the libjxl that is found at run time.
+typedef struct tern_jxl tern_jxl;
+/// Opens a file and reads its header and those of its frames. The limits are those on pixels, frames, memory, and scans,
+/// which are layers of the size of the picture for each frame that is shown.
+tern_jxl *tern_jxl_open(
+    const uint8_t *bytes, size_t count, tern_feed_limits limits, tern_codec_info *info, int *result, char *error);
+const uint8_t *tern_jxl_profile(const tern_jxl *jxl, size_t *count, int *channels);
+/// Decodes a piece of the next frame. Returns MORE until the frame is whole, in straight RGBA, and then its time as
+/// stored. Each call for a frame has the same canvas.
+tern_codec_result tern_jxl_next(tern_jxl *jxl, tern_canvas canvas, uint64_t *microseconds, char *error);
+tern_codec_result tern_jxl_rewind(tern_jxl *jxl, char *error);
+void tern_jxl_close(tern_jxl *jxl);
+
 /// A decoder that takes a file's bytes as they arrive. It copies them, keeps the bytes that are not decoded yet, and
 /// never goes back.
 typedef struct tern_feed tern_feed;

@@ -8,7 +8,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The frames of a GIF, an animated WebP or an animated PNG. The C decoder composes them in order, behind a lock.
+/// The frames of a GIF, an animated WebP or PNG, an AVIF file or a JPEG XL file. The C decoder composes them in order,
+/// behind a lock.
 final class CodecFrames: ImageFrames {
     let count: Int
     let loopCount: Int
@@ -63,10 +64,12 @@ final class CodecFrames: ImageFrames {
         }
         let (pixels, duration, isPartial) = try outcome.get()
         let canvas = PixelSize(width: Int(info.width), height: Int(info.height))
+        let isPart = isPartial || info.isCut
         let image = try call.finish(
             DecodedPixels(
-                pixels: pixels, extent: tern_extent(canvas), info: info, plan: plan,
-                isPartial: isPartial || info.isCut, isComplete: isComplete, color: ColorUse(metadata: profile)))
+                pixels: pixels, extent: tern_extent(canvas), info: info, plan: plan, isPartial: isPart,
+                // The end of a JPEG XL file without boxes is that of its last frame.
+                isComplete: isComplete && !(isPart && call.format == .jpegXL), color: ColorUse(metadata: profile)))
         return ImageFrame(image: image, duration: duration)
     }
 }
@@ -162,6 +165,7 @@ enum FrameSource {
     case webp(OpaquePointer)
     case apng(OpaquePointer)
     case avif(OpaquePointer)
+    case jpegXL(OpaquePointer)
 
     /// Opens the decoder of the call's format, checks the header against the limits, and reads the color profile.
     static func open(
@@ -193,6 +197,11 @@ enum FrameSource {
             info.isCut = !isWhole && info.frameCount > 1
             color = unsafe call.color(info) { unsafe tern_avif_profile(avif, $0, $1) }
             unsafe source = .avif(avif)
+        case .jpegXL:
+            let limits = call.feedLimits
+            let jxl = try unsafe call.open { unsafe tern_jxl_open(bytes, count, limits, &info, $0, $1) }
+            color = unsafe call.color(info) { unsafe tern_jxl_profile(jxl, $0, $1) }
+            unsafe source = .jpegXL(jxl)
         default:
             let still = try unsafe call.open { unsafe tern_webp_open(bytes, count, &info, $0, $1) }
             color = unsafe call.color(info) { unsafe tern_webp_profile(still, $0, $1) }
@@ -246,6 +255,7 @@ enum FrameSource {
             case .webp(let webp): unsafe tern_webp_frames_next(webp, canvas, &milliseconds, $0)
             case .apng(let apng): unsafe tern_apng_next(apng, canvas, rowGroup, &microseconds, $0)
             case .avif(let avif): unsafe tern_avif_next(avif, canvas, &microseconds, $0)
+            case .jpegXL(let jxl): unsafe tern_jxl_next(jxl, canvas, &microseconds, $0)
             }
         }
         return ImageFrame.duration(microseconds: microseconds + UInt64(milliseconds) * 1000)
@@ -258,6 +268,7 @@ enum FrameSource {
         case .webp(let webp): unsafe tern_webp_frames_rewind(webp)
         case .apng(let apng): unsafe tern_apng_rewind(apng)
         case .avif(let avif): _ = try unsafe call.step { unsafe tern_avif_rewind(avif, $0) }
+        case .jpegXL(let jxl): _ = try unsafe call.step { unsafe tern_jxl_rewind(jxl, $0) }
         }
     }
 
@@ -267,6 +278,7 @@ enum FrameSource {
         case .webp(let webp): unsafe tern_webp_frames_close(webp)
         case .apng(let apng): unsafe tern_apng_close(apng)
         case .avif(let avif): unsafe tern_avif_close(avif)
+        case .jpegXL(let jxl): unsafe tern_jxl_close(jxl)
         }
     }
 }

@@ -8,21 +8,21 @@ public import Foundation
 #endif
 
 /// Decodes JPEG, PNG and WebP with libjpeg-turbo, libpng and libwebp, GIF, BMP, ICO, CUR and QOI with C code of Tern,
-/// and AVIF, TIFF and HEIC with libavif, libtiff and libheif, each of which is loaded when the first file of its format
-/// is decoded.
+/// and AVIF, TIFF, HEIC and JPEG XL with libavif, libtiff, libheif and libjxl, each of which is loaded when the first
+/// file of its format is decoded.
 ///
 /// JPEG and WebP are scaled while they are decoded, to at least twice the target size. Lanczos3 does the rest.
 public struct CodecImageDecoder: ImageDecoder {
     /// Creates a decoder. It has no state.
     public init() {}
 
-    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO, CUR, QOI, AVIF, TIFF and HEIC. If the library of one of the last
-    /// three is missing, or is of an unknown version, a file causes an error of kind `.unsupported` that names the
+    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO, CUR, QOI, AVIF, TIFF, HEIC and JPEG XL. If the library of one of
+    /// the last four is missing, or is of an unknown version, a file causes an error of kind `.unsupported` that names the
     /// package.
     public func decodes(_ format: ImageFormat) -> Bool { Self.formats.contains(format) }
 
     private static let formats: Set<ImageFormat> = [
-        .jpeg, .png, .webp, .gif, .bmp, .ico, .cur, .qoi, .avif, .tiff, .heic,
+        .jpeg, .png, .webp, .gif, .bmp, .ico, .cur, .qoi, .avif, .tiff, .heic, .jpegXL,
     ]
 
     /// Decodes the picture, or the first frame of an animation. For an animated PNG, that is the first frame of the
@@ -46,12 +46,12 @@ public struct CodecImageDecoder: ImageDecoder {
         return try outcome.get()
     }
 
-    /// Returns the frames of a GIF, WebP, PNG or AVIF with more than one frame. Returns nil for a PNG whose animation
-    /// chunks are damaged or contradict each other; its still picture is shown instead.
+    /// Returns the frames of a GIF, WebP, PNG, AVIF or JPEG XL with more than one frame. Returns nil for a PNG whose
+    /// animation chunks are damaged or contradict each other; its still picture is shown instead.
     public func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
         let format = try sniff(data, options)
         switch format {
-        case .gif, .avif: break
+        case .gif, .avif, .jpegXL: break
         case .webp where isAnimated(webp: data): break
         case .png where isAnimated(png: data): break
         default: return nil

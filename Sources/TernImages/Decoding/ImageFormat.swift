@@ -39,12 +39,12 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     public static let tiff = ImageFormat(rawValue: "image/tiff")
     /// HEIC and other pictures in a HEIF container. On Linux, those that are coded as HEVC are decoded.
     public static let heic = ImageFormat(rawValue: "image/heic")
+    /// JPEG XL, still or an animation, in a container or bare.
+    public static let jpegXL = ImageFormat(rawValue: "image/jxl")
 
     // Tern decodes none of the following on Linux. They are recognized so that the error can name them, and so that a
     // registered decoder can be asked for them.
 
-    /// JPEG XL, in a container or bare.
-    public static let jpegXL = ImageFormat(rawValue: "image/jxl")
     /// JPEG 2000, in a container or bare.
     public static let jpeg2000 = ImageFormat(rawValue: "image/jp2")
     /// SVG, whose first element `svg` follows at most a declaration, comments and a document type.
@@ -170,6 +170,7 @@ enum FileEnd {
         case .ico, .cur: unsafe Bytes(bytes).endsAsIcon
         // Its pixels tell.
         case .qoi: true
+        case .jpegXL: unsafe Bytes(bytes).endsAsJPEGXL
         default: unsafe Bytes(bytes).endsAsBoxes
         }
     }
@@ -243,13 +244,18 @@ private struct Bytes {
 
     /// Whether the boxes of a file that begins with `ftyp` reach its end (ISO/IEC 14496-12, §4.2). Data after them that
     /// is not a box of an image is ignored.
-    var endsAsBoxes: Bool {
-        guard number(4) == 0x6674_7970 else { return true }
+    var endsAsBoxes: Bool { number(4) != 0x6674_7970 || reachesEnd(boxes: Self.boxes) }
+
+    /// Whether the boxes of a file with a container reach its end (ISO/IEC 18181-2). The pixels of a bare codestream
+    /// tell.
+    var endsAsJPEGXL: Bool { number(4) != 0x4A58_4C20 || reachesEnd(boxes: Self.boxesOfJPEGXL) }
+
+    private func reachesEnd(boxes: Set<Int64>) -> Bool {
         var at: Int64 = 0
         while at < count {
             guard var size = number(at), let type = number(at + 4) else { return false }
             // A size of 0 means up to the end of the file. 1 means that the size is in the eight bytes after the type.
-            if size == 0 || !Self.boxes.contains(type) { return true }
+            if size == 0 || !boxes.contains(type) { return true }
             if size == 1 {
                 guard let high = number(at + 8), let low = number(at + 12), high < 1 << 16 else { return false }
                 size = high << 32 | low
@@ -263,5 +269,11 @@ private struct Bytes {
     /// `ftyp`, `meta`, `mdat`, `moov`, `free`, `skip`.
     private static let boxes: Set<Int64> = [
         0x6674_7970, 0x6D65_7461, 0x6D64_6174, 0x6D6F_6F76, 0x6672_6565, 0x736B_6970,
+    ]
+
+    /// `JXL `, `ftyp`, `jxll`, `jxli`, `jxlc`, `jxlp`, `jbrd`, `Exif`, `xml `, `jumb`, `brob`, `free`, `skip`.
+    private static let boxesOfJPEGXL: Set<Int64> = [
+        0x4A58_4C20, 0x6674_7970, 0x6A78_6C6C, 0x6A78_6C69, 0x6A78_6C63, 0x6A78_6C70, 0x6A62_7264, 0x4578_6966,
+        0x786D_6C20, 0x6A75_6D62, 0x6272_6F62, 0x6672_6565, 0x736B_6970,
     ]
 }

@@ -8,6 +8,7 @@ enum LoadedLibrary {
     case tiff
     /// libheif with a decoder of HEVC.
     case heif
+    case jpegXL
 
     /// The reason why the library cannot be used, with the name of its package; nil if it can.
     var obstacle: String? {
@@ -17,6 +18,7 @@ enum LoadedLibrary {
             case .avifEncoder: unsafe tern_avif_writer_obstacle()
             case .tiff: unsafe tern_tiff_obstacle()
             case .heif: unsafe tern_heif_obstacle()
+            case .jpegXL: unsafe tern_jxl_obstacle()
             }
         guard let text = unsafe text else { return nil }
         return unsafe String(cString: text)

@@ -19,6 +19,7 @@ extension FuzzTarget {
         FuzzTarget(image: "avif", .avif),
         FuzzTarget(image: "tiff", .tiff),
         FuzzTarget(image: "heic", .heic),
+        FuzzTarget(image: "jxl", .jpegXL),
         FuzzTarget(image: "jpeg-incremental", .jpeg, run: decodeIncrementally),
         FuzzTarget(image: "png-incremental", .png, repair: repairPNG, run: decodeIncrementally),
         FuzzTarget(image: "webp-incremental", .webp, run: decodeIncrementally),

@@ -15,7 +15,7 @@ import Foundation
     enum File: String, CaseIterable, Sendable {
         case jpeg, progressiveJPEG, png, interlacedPNG, taggedPNG, animatedPNG, animatedPNGWithStandIn
         case webp, losslessWebP, alphaWebP, taggedWebP, orientedWebP, animatedWebP, gif, interlacedGIF, animatedGIF
-        case bmp, indexedBMP, runLengthBMP, qoi, ico, avif, animatedAVIF, tiff, heic
+        case bmp, indexedBMP, runLengthBMP, qoi, ico, avif, animatedAVIF, tiff, heic, jpegXL, animatedJPEGXL
 
         /// Whether the last bytes do not belong to a picture, so that a file without them can count as whole.
         var hasTail: Bool {
@@ -75,6 +75,8 @@ import Foundation
             case .animatedAVIF: return AVIFFiles.animation
             case .tiff: return TIFFFile.strips(of: other).bytes
             case .heic: return HEIFFile.transparent.bytes
+            case .jpegXL: return JPEGXLFiles.alpha
+            case .animatedJPEGXL: return JPEGXLFiles.animation
             }
         }
     }
@@ -85,6 +87,7 @@ import Foundation
         if ImageFormat(sniffing: Data(bytes)) == .avif, LoadedLibrary.avif.obstacle != nil { return }
         if file == .tiff, LoadedLibrary.tiff.obstacle != nil { return }
         if file == .heic, LoadedLibrary.heif.obstacle != nil { return }
+        if ImageFormat(sniffing: Data(bytes)) == .jpegXL, LoadedLibrary.jpegXL.obstacle != nil { return }
         let whole = try decoder.image(from: Data(bytes), options: ImageDecodingOptions())
         let step = max(1, bytes.count / 700)
         for count in stride(from: bytes.count - 1, to: 0, by: -step) {

@@ -104,6 +104,9 @@ import Foundation
         Row("AVIF, a sequence", .truncated) {
             (AVIFFiles.animation + big(16, 4) + Array("free".utf8) + [1, 2, 3, 4, 5, 6, 7, 8], 8)
         },
+        Row("JPEG XL", .truncated) { (JPEGXLFiles.alpha, 1) },
+        Row("JPEG XL, in boxes", .picture) { (JPEGXLFiles.boxed(JPEGXLFiles.alpha), 8) },
+        Row("JPEG XL, an animation in boxes", .picture) { (JPEGXLFiles.boxed(JPEGXLFiles.animation, parts: 3), 8) },
     ]
 
     /// Returns the picture of each way of decoding, or the kind of the error that it throws.
@@ -130,6 +133,7 @@ import Foundation
         row.name.hasPrefix("AVIF") && LoadedLibrary.avif.obstacle != nil
             || row.name.hasPrefix("TIFF") && LoadedLibrary.tiff.obstacle != nil
             || row.name.hasPrefix("HEIC") && LoadedLibrary.heif.obstacle != nil
+            || row.name.hasPrefix("JPEG XL") && LoadedLibrary.jpegXL.obstacle != nil
     }
 
     @Test(arguments: rows) func aWholeFileIsComplete(row: Row) throws {
@@ -169,7 +173,7 @@ import Foundation
         if Self.skips(row) { return }
         let (bytes, end) = try row.file()
         // The last bytes before the end do not always hold pixels: checksums, padding, the head of the last box.
-        let rests = ["PNG": 5, "WebP": 12, "AVIF": 10, "HEIC": 10, "ICO": 1]
+        let rests = ["PNG": 5, "WebP": 12, "AVIF": 10, "HEIC": 10, "JPEG XL": 10, "ICO": 1]
         let rest = rests.first { row.name.hasPrefix($0.key) }?.value ?? 2
         for missing in [end + rest, end + (bytes.count - end) / 8] where missing < bytes.count {
             let cut = Array(bytes.dropLast(missing))
@@ -193,7 +197,7 @@ import Foundation
         let whole = try decoded(bytes)
         let long: [[UInt8]] = [[UInt8](repeating: 7, count: 300), Array("SEFH".utf8) + (0...99)]
         // Fewer bytes than the head of a box could be a box that is cut.
-        let hasBoxes = row.name.hasPrefix("AVIF") || row.name.hasPrefix("HEIC")
+        let hasBoxes = ["AVIF", "HEIC", "JPEG XL,"].contains { row.name.hasPrefix($0) }
         for added in long + (hasBoxes ? [] : [[0], [1, 2, 3]]) {
             for ending in Self.endings(bytes + added) {
                 let picture = try ending.get()

@@ -29,8 +29,6 @@ import Foundation
     }
 
     static let pictures = [
-        Row([0xFF, 0x0A, 0xFA, 0x1F], "image/jxl", "JPEG XL"),
-        Row([0, 0, 0, 12] + Array("JXL \r\n".utf8) + [0x87, 0x0A], "image/jxl", "JPEG XL"),
         Row([0, 0, 0, 12] + Array("jP  \r\n".utf8) + [0x87, 0x0A], "image/jp2", "JPEG 2000"),
         Row([0xFF, 0x4F, 0xFF, 0x51, 0, 0x2F], "image/jp2", "JPEG 2000"),
         Row("8BPS\0\u{1}", "image/vnd.adobe.photoshop", "Photoshop"),

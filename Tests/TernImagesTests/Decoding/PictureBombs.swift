@@ -18,7 +18,7 @@ enum PictureBombs {
 
     static var all: [Bomb] {
         get throws {
-            let boxes = avifs + tiffs + heics
+            let boxes = avifs + tiffs + heics + jpegXLs
             let bombs = pngs + gifs + animations + bitmaps + (try jpegs) + (try webPs) + (try icons) + boxes
             return bombs.map { Bomb(name: $0.0, bytes: $0.1) }
         }
@@ -248,6 +248,10 @@ enum PictureBombs {
             ("heic 10,000 × 10,000", overlay(10_000, 10_000)),
             ("heic header", HEIFFile(items: [HEIFFile.coded(size: (9_999, 9_999))]).bytes),
         ]
+    }
+
+    private static var jpegXLs: [(String, [UInt8])] {
+        [("jxl 3,300 × 3,300", JPEGXLFiles.large), ("jxl 7,000 × 6,400", JPEGXLFiles.tooLarge)]
     }
 
     private static var avifs: [(String, [UInt8])] {
