@@ -391,6 +391,28 @@ HEICS = {
     """,
 }
 
+# JPEG XL, which Pillow does not write: small files of libjxl 0.7.
+JPEG_XLS = {
+    "alpha": (
+        "/woDwYLiQggIEAAYAksoNBZe7ljsUlBQUFBwRCNEFIygwMwYHb3jAiC5MQYvYYwxxjAGh1DYMcaYuGSMwdHYlQBgACGAAKKAAcD2Mp5Y"
+        "A/j++f//X/L/Z/H/lUL+//+yZP//+v+v///6/6/z/8r9IvyaPru3pDXFrsvaTTyXQZBbHvf4//j/+P/4T/lP+f97C5kG"
+    ),
+    "lossy": (
+        "/woDQUJxIQASiAIA4AFd5RIAABUqo4wbvJzr+fJDh8W0jesMbbVtYUmiyDg2SSdwSBILqLf5wi8QxaZKzBPHXPABmspq2atY65NDJStD"
+        "VbaIBABUkkhH5GR4nwSxioxuwrbbn293s6Z7XaujAsk0AKByzFkSMqTS679Xz4ejaSrzXVGQugM="
+    ),
+    "grey": (
+        "/woDwaK4EAgIEAD0AEsosXExD1eFWRISSgIiRsyMGWNuROEJace5EAAMIAQQAMQg2IDbav9/G+/062D+/3Mr0ub8FZGD42NJOwg="
+    ),
+    "moving": (
+        "/wrBBaPBmggIoAwAAIABSxib7UJhp6CgpBgpGLHUMQbDMTYGh2Mw+3BljIgxWAFJijFYOcbg9EIEEADI3gf0//+C/88B/wvk/3/1v9Qf"
+        "29IZ091d3j1H5Cz2fM0+/mfn///j/x/e/uH4Hww0IbUBCAggGQAAfAFLGJvtQmGnoKCkGCkYsdQxBsPxGmMwHIPZ97yDOJIUY7ByjMHp"
+        "hQggAJC9F/gAgP//xf//AKoO3bBHw2+fr/O2u7u7u7x7gEiL3/HIz+8f5f//x9M/vP+D7z+w0ENKAAgIoGUAAJABSxib7UJhp6CgpBhF"
+        "jFjqGIPhGBtjjBejYzD7njWAI0kxBivHGJxeiAACANn7gGoAKPy/6/+Tcv7Q8////3/7/z+nwzskubt3d5d3rxAJqhu6+Xn4o/z//3j6"
+        "h/d/4PyHHTtofg=="
+    ),
+}
+
 
 def seeds():
     """Makes files for fuzzing only, without entries in the index."""
@@ -407,6 +429,8 @@ def seeds():
     (FOLDER / "small-alpha.tiff").write_bytes(saved(small, "TIFF", compression="tiff_lzw", strip_size=200))
     for name, text in HEICS.items():
         (FOLDER / f"{name}.heic").write_bytes(base64.b64decode(text))
+    for name, text in JPEG_XLS.items():
+        (FOLDER / f"{name}.jxl").write_bytes(base64.b64decode(text))
     frames = [photo(32, 24) for _ in range(3)]
     data = saved(frames[0], "AVIF", save_all=True, append_images=frames[1:], duration=50)
     (FOLDER / "animated.avif").write_bytes(data)
