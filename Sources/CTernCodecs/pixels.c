@@ -13,7 +13,10 @@ void tern_prefer_large_pages(uint8_t *pixels, size_t count) {
     if (count >= 2 * page && end > start) madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 #else
-void tern_prefer_large_pages(uint8_t *pixels, size_t count) {}
+void tern_prefer_large_pages(uint8_t *pixels, size_t count) {
+    (void)pixels;
+    (void)count;
+}
 #endif
 
 bool tern_canvas_fits(tern_canvas canvas, uint32_t width, uint32_t height, char *error) {
