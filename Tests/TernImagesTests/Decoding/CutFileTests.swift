@@ -193,7 +193,9 @@ import Foundation
             let bytes = try file.bytes
             let still = standIn ? other : photo
             #expect(try decoded(bytes).pixels.bytes == still.pixels.bytes)
-            #expect(try CodecImageDecoder(decodesHEIC: true).animation(from: Data(bytes), options: ImageDecodingOptions()) == nil)
+            #expect(
+                try CodecImageDecoder(decodesHEIC: true).animation(from: Data(bytes), options: ImageDecodingOptions())
+                    == nil)
             let decoder = IncrementalDecoder()
             try decoder.append(Data(bytes))
             #expect(try decoder.finish().pixels.bytes == still.pixels.bytes)
@@ -300,7 +302,8 @@ import Foundation
         let data = bytes[at.lowerBound + 8..<at.upperBound - 4] + [UInt8](repeating: 0, count: 9 << 20)
         bytes.replaceSubrange(at, with: chunk("fdAT", Array(data)))
         #expect(try decoded(bytes).pixels.bytes == photo.pixels.bytes)
-        let frames = try CodecImageDecoder(decodesHEIC: true).animation(from: Data(bytes), options: ImageDecodingOptions())
+        let frames = try CodecImageDecoder(decodesHEIC: true).animation(
+            from: Data(bytes), options: ImageDecodingOptions())
         #expect(try frames?.frame(at: 1).image.pixels.bytes == other.pixels.bytes)
         let decoder = IncrementalDecoder()
         try decoder.append(Data(bytes))

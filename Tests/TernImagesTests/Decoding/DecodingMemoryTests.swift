@@ -208,7 +208,9 @@ struct DecodingMemoryTests {
             switch way {
             case "whole": return "\(try decoded(bytes, options).size)"
             case "frames":
-                guard let frames = try CodecImageDecoder(decodesHEIC: true).animation(from: Data(bytes), options: options) else {
+                guard
+                    let frames = try CodecImageDecoder(decodesHEIC: true).animation(from: Data(bytes), options: options)
+                else {
                     return "no animation"
                 }
                 for index in 0..<min(3, frames.count) { _ = try frames.frame(at: index) }
