@@ -19,7 +19,7 @@ public struct CodecImageDecoder: ImageDecoder {
     /// Creates a decoder.
     ///
     /// - Parameter decodesHEIC: Pass true to decode HEIC as well. False by default, because libde265 1.0.11, which
-    ///   decodes it in Debian 12, leaves those parts of a damaged picture as the memory was, and reports no error: the
+    ///   decodes it in Debian 12, leaves parts of a damaged picture as the memory was, and reports no error: the
     ///   pixels of a hostile file can then show what the process held before. Use it for files of the person who looks at
     ///   them, and not in a server that returns pictures of one person's files to another.
     public init(decodesHEIC: Bool = false) { self.decodesHEIC = decodesHEIC }
