@@ -63,9 +63,10 @@ let package = Package(
         ),
         .target(name: "CTernLoop"),
         .target(name: "CTernHTTP2", linkerSettings: [.linkedLibrary("nghttp2", .when(platforms: [.linux]))]),
+        .target(name: "CTernHTTP3"),
         .target(
             name: "TernEngine",
-            dependencies: ["CTernHTTP2", "CTernLoop", "CTernOpenSSL", "TernConcurrency"],
+            dependencies: ["CTernHTTP2", "CTernHTTP3", "CTernLoop", "CTernOpenSSL", "TernConcurrency"],
             swiftSettings: settings
         ),
         // The servers and certificates of the engine's tests.
@@ -249,8 +250,9 @@ let package = Package(
 // `make test-urlsession` builds into a folder of its own: only the modules and the tests that the switch changes.
 if Context.environment["TERN_URLSESSION"] == "1" {
     let names: Set = [
-        "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernSQLite", "CTernTestHTTP2",
-        "CTernTestTLS", "CTernZ", "EngineChild", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache",
+        "CTernFiles", "CTernHTTP2", "CTernHTTP3", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernSQLite",
+        "CTernTestHTTP2", "CTernTestTLS", "CTernZ", "EngineChild", "Tern", "TernCache", "TernConcurrency", "TernEngine",
+        "TernHTTPCache",
         "TernJSON", "TernStreaming", "TernTesting", "TernTests", "WireTests",
     ]
     package.targets.removeAll { !names.contains($0.name) }
