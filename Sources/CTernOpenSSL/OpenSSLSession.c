@@ -36,6 +36,7 @@ tern_ssl_session *tern_ssl_session_create(
     session->callbacks = callbacks;
     session->checks_host = checks_host;
     session->verifies_chain = context->verifies_chain;
+    session->requires_staple = context->requires_staple;
     session->chain_expiry = INT64_MAX;
     session->is_address = is_address(host);
     session->host = strdup(host);
@@ -144,6 +145,58 @@ int tern_ssl_staple_callback(SSL *ssl, void *argument) {
     if (!session) return 0;
     session->failure.staple = tern_ssl_check_staple(ssl);
     return session->failure.staple == TERN_SSL_STAPLE_GOOD;
+}
+
+// Returns the certificates; NULL if one cannot be read.
+static STACK_OF(X509) *read_certificates(const tern_ssl_bytes *certificates, size_t count) {
+    STACK_OF(X509) *chain = sk_X509_new_null();
+    for (size_t index = 0; chain && index < count; index++) {
+        const unsigned char *place = certificates[index].bytes;
+        X509 *certificate =
+            certificates[index].length <= LONG_MAX ? d2i_X509(NULL, &place, (long)certificates[index].length) : NULL;
+        if (certificate && sk_X509_push(chain, certificate) > 0) continue;
+        X509_free(certificate);
+        sk_X509_pop_free(chain, X509_free);
+        chain = NULL;
+    }
+    return chain;
+}
+
+int tern_ssl_judge_certificates(
+    tern_ssl_session *session, const tern_ssl_bytes *certificates, size_t count, tern_ssl_bytes staple) {
+    ERR_clear_error();
+    SSL *ssl = session->ssl;
+    X509_STORE *anchors = SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl));
+    STACK_OF(X509) *chain = count > 0 ? read_certificates(certificates, count) : NULL;
+    X509_STORE_CTX *store = chain ? X509_STORE_CTX_new() : NULL;
+    // As OpenSSL sets it up within its own handshake.
+    int is_ready = store && X509_STORE_CTX_init(store, anchors, sk_X509_value(chain, 0), chain) == 1
+        && X509_STORE_CTX_set_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx(), ssl) == 1
+        && X509_STORE_CTX_set_default(store, "ssl_server") == 1;
+    int is_accepted = 0;
+    if (is_ready) {
+        X509_VERIFY_PARAM *rules = X509_STORE_CTX_get0_param(store);
+        X509_VERIFY_PARAM_set_auth_level(rules, SSL_get_security_level(ssl));
+        is_ready = X509_VERIFY_PARAM_set1(rules, SSL_get0_param(ssl)) == 1;
+    }
+    if (!is_ready) {
+        session->failure.verify_error = X509_V_ERR_UNSPECIFIED;
+    } else {
+        is_accepted = tern_ssl_verify_callback(store, NULL) == 1;
+    }
+    if (is_accepted && session->requires_staple) {
+        STACK_OF(X509) *verified = X509_STORE_CTX_get0_chain(store);
+        session->failure.staple = tern_ssl_judge_staple(
+            staple.bytes, staple.length <= LONG_MAX ? (long)staple.length : 0, sk_X509_value(chain, 0),
+            verified ? verified : chain, anchors);
+        is_accepted = session->failure.staple == TERN_SSL_STAPLE_GOOD;
+    }
+    if (session->failure.verify_error != X509_V_OK) {
+        session->failure.text = X509_verify_cert_error_string(session->failure.verify_error);
+    }
+    X509_STORE_CTX_free(store);
+    sk_X509_pop_free(chain, X509_free);
+    return is_accepted;
 }
 
 static tern_ssl_session *session_of(tern_ssl_chain *chain) {

@@ -28,12 +28,8 @@ static tern_ssl_staple find_status(OCSP_BASICRESP *response, X509 *certificate, 
     return TERN_SSL_STAPLE_FOREIGN;
 }
 
-static tern_ssl_staple check_response(SSL *ssl, OCSP_BASICRESP *response) {
-    X509 *certificate = SSL_get0_peer_certificate(ssl);
-    // Without verification there are only the certificates that the server sent.
-    STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
-    if (!chain) chain = SSL_get_peer_cert_chain(ssl);
-    X509_STORE *anchors = SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl));
+static tern_ssl_staple check_response(
+    OCSP_BASICRESP *response, X509 *certificate, STACK_OF(X509) *chain, X509_STORE *anchors) {
     if (!certificate || !chain || OCSP_basic_verify(response, chain, anchors, 0) != 1) {
         return TERN_SSL_STAPLE_UNTRUSTED;
     }
@@ -44,20 +40,29 @@ static tern_ssl_staple check_response(SSL *ssl, OCSP_BASICRESP *response) {
     return TERN_SSL_STAPLE_FOREIGN;
 }
 
-tern_ssl_staple tern_ssl_check_staple(SSL *ssl) {
-    const unsigned char *bytes = NULL;
-    long count = SSL_get_tlsext_status_ocsp_resp(ssl, &bytes);
+tern_ssl_staple tern_ssl_judge_staple(
+    const unsigned char *bytes, long count, X509 *certificate, STACK_OF(X509) *chain, X509_STORE *anchors) {
     if (count <= 0 || !bytes) return TERN_SSL_STAPLE_MISSING;
     OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &bytes, count);
     if (!response) return TERN_SSL_STAPLE_MALFORMED;
     tern_ssl_staple result = TERN_SSL_STAPLE_MALFORMED;
     if (OCSP_response_status(response) == OCSP_RESPONSE_STATUS_SUCCESSFUL) {
         OCSP_BASICRESP *basic = OCSP_response_get1_basic(response);
-        if (basic) result = check_response(ssl, basic);
+        if (basic) result = check_response(basic, certificate, chain, anchors);
         OCSP_BASICRESP_free(basic);
     }
     OCSP_RESPONSE_free(response);
     return result;
+}
+
+tern_ssl_staple tern_ssl_check_staple(SSL *ssl) {
+    const unsigned char *bytes = NULL;
+    long count = SSL_get_tlsext_status_ocsp_resp(ssl, &bytes);
+    // Without verification there are only the certificates that the server sent.
+    STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
+    if (!chain) chain = SSL_get_peer_cert_chain(ssl);
+    return tern_ssl_judge_staple(
+        bytes, count, SSL_get0_peer_certificate(ssl), chain, SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl)));
 }
 #else
 typedef int tern_openssl_staple_is_for_linux;

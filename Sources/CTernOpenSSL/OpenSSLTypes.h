@@ -20,6 +20,7 @@ struct tern_ssl_session {
     int is_address;
     int checks_host;
     int verifies_chain;
+    int requires_staple;
     // The number of the rule that the certificates violate, if the handshake continues in spite of it, or X509_V_OK.
     int unverified_error;
     // State of the transport below.
@@ -42,6 +43,9 @@ struct tern_ssl_session {
 void tern_ssl_initialize(void);
 /// Judges the stapled response of a session in which the certificates are already verified.
 tern_ssl_staple tern_ssl_check_staple(SSL *ssl);
+/// Judges a response of OCSP for the certificate of a chain.
+tern_ssl_staple tern_ssl_judge_staple(
+    const unsigned char *bytes, long count, X509 *certificate, STACK_OF(X509) *chain, X509_STORE *anchors);
 /// The callbacks of every context.
 int tern_ssl_verify_callback(X509_STORE_CTX *store, void *argument);
 int tern_ssl_staple_callback(SSL *ssl, void *argument);

@@ -121,6 +121,17 @@ int tern_ssl_is_tls13(const tern_ssl_session *session);
 const char *tern_ssl_cipher_name(const tern_ssl_session *session);
 /// Returns the name of the negotiated protocol, which does not end with a zero byte. The count is 0 if there is none.
 const uint8_t *tern_ssl_protocol(const tern_ssl_session *session, size_t *count);
+/// Bytes that belong to the caller.
+typedef struct {
+    const uint8_t *bytes;
+    size_t length;
+} tern_ssl_bytes;
+
+/// Judges certificates that another implementation of TLS has received, in DER form, the server's own first, and the
+/// stapled response, which may be empty: by the rules of this session, which then makes no handshake. The server has
+/// proved to hold the key of the first one. Returns 1 if they are accepted; `tern_ssl_session_failure` tells why not.
+int tern_ssl_judge_certificates(
+    tern_ssl_session *session, const tern_ssl_bytes *certificates, size_t count, tern_ssl_bytes staple);
 /// Returns the time, in seconds since 1970, at which the first certificate of the verified chain expires. INT64_MAX if
 /// nothing was verified.
 int64_t tern_ssl_chain_expiry(const tern_ssl_session *session);

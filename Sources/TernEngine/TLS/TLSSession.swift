@@ -130,7 +130,7 @@ package enum TLSWriteResult: Sendable, Equatable {
 
     /// Returns the host without a dot at its end (RFC 6066 §3), or the address without its zone, which is of no meaning
     /// to the server (RFC 4007 §6). Returns nil for a text that cannot be a host.
-    private static func checkedName(_ host: String) -> String? {
+    static func checkedName(_ host: String) -> String? {
         guard !host.isEmpty, host.utf8.count <= 255, !host.utf8.contains(0), !host.hasPrefix(".") else { return nil }
         if host.contains(":"), let zone = host.firstIndex(of: "%") { return String(host[..<zone]) }
         guard host.hasSuffix(".") else { return host }
