@@ -2,6 +2,7 @@
 #ifndef CTERNLOOP_H
 #define CTERNLOOP_H
 
+#include "CTernDatagrams.h"
 #include "CTernPipeSignal.h"
 #include "CTernSemaphore.h"
 

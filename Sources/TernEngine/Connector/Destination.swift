@@ -17,6 +17,8 @@ package final class Destination {
     package let allowsHTTP2: Bool
     /// Whether connections without TLS speak HTTP/2, because the server is known to speak it (RFC 9113 §3.3).
     package let assumesHTTP2: Bool
+    /// Whether connections speak HTTP/3 alone.
+    package let usesHTTP3: Bool
     package let proxy: ProxyAddress?
     /// The trust policy of an HTTPS proxy.
     package let proxyTrust: TLSPolicy?
@@ -37,8 +39,9 @@ package final class Destination {
     /// - Parameter origin: The origin of the requests, `https://host:port`.
     package init(
         origin: String, host: String, port: UInt16, authority: String, trust: TLSPolicy? = nil,
-        allowsHTTP2: Bool = false, assumesHTTP2: Bool = false, proxy: ProxyAddress? = nil, proxyTrust: TLSPolicy? = nil,
-        addresses: [SocketAddress]? = nil, unixSocketPath: String? = nil, localEndpoint: LocalEndpoint = .any,
+        allowsHTTP2: Bool = false, assumesHTTP2: Bool = false, usesHTTP3: Bool = false, proxy: ProxyAddress? = nil,
+        proxyTrust: TLSPolicy? = nil, addresses: [SocketAddress]? = nil, unixSocketPath: String? = nil,
+        localEndpoint: LocalEndpoint = .any,
         isForUpgrade: Bool = false
     ) {
         // The server behind a Unix socket presents a certificate for one host, so hosts never share its connections.
@@ -57,6 +60,8 @@ package final class Destination {
         // A proxy that receives requests whole speaks HTTP/1.
         isForwarded = trust == nil && !isForUpgrade && (proxy?.kind == .http || proxy?.kind == .https)
         self.assumesHTTP2 = assumesHTTP2 && trust == nil && !isForwarded && !isForUpgrade
+        // Through a proxy there is no UDP, and HTTP/1.1 alone switches protocols.
+        self.usesHTTP3 = usesHTTP3 && trust != nil && proxy == nil && unixSocketPath == nil && !isForUpgrade
         self.allowsHTTP2 = allowsHTTP2 && trust != nil && !isForUpgrade || self.assumesHTTP2
     }
 
@@ -70,6 +75,7 @@ package final class Destination {
         trust = other.trust
         allowsHTTP2 = false
         assumesHTTP2 = false
+        usesHTTP3 = false
         proxy = other.proxy
         proxyTrust = other.proxyTrust
         addresses = other.addresses
@@ -90,6 +96,9 @@ package final class Destination {
     }
 
     package var isSecure: Bool { trust != nil }
+
+    /// Whether a connection can carry several exchanges at a time.
+    var canShareConnections: Bool { usesHTTP3 || allowsHTTP2 && !speaksHTTP1 }
 
     /// The host and port, for texts of errors.
     var name: String { unixSocketPath.map { "the Unix socket \($0)" } ?? "\(host):\(port)" }
