@@ -2,7 +2,7 @@
 /// A connection that carries many exchanges at a time, over HTTP/2. Confined to the loop's thread.
 ///
 /// It moves the bytes, and watches the connection for silence; `HTTP2Session` decides what the bytes mean.
-final class HTTP2Carrier: ExchangeCarrier {
+final class HTTP2Carrier {
     private static let roundsPerEvent = 4
     /// The maximum number of reads after a failed write.
     private static let roundsAfterFailure = 1_024
@@ -15,7 +15,7 @@ final class HTTP2Carrier: ExchangeCarrier {
     private let stream: ByteStream
     private var info: ConnectionInfo
     private(set) var session: HTTP2Session?
-    var streams: [Int32: Stream] = [:]
+    var streams: [Int32: CarriedStream] = [:]
     private var output: [UInt8] = []
     private var outputOffset = 0
     private var isClosed = false
@@ -76,11 +76,12 @@ final class HTTP2Carrier: ExchangeCarrier {
             request.priority = exchange.urgency.map { HTTP2Priority(urgency: $0) }
             try exchange.fields.check(against: exchange.body)
             let isFirst = session.activeStreams == 0
-            exchange.stream = try session.submit(request)
+            let number = try session.submit(request)
+            exchange.stream = Int64(number)
             // A refused request leaves the connection as it was.
             if !isReused { info = info.reused() }
-            let stream = Stream(exchange, isReused: isReused)
-            streams[exchange.stream] = stream
+            let stream = CarriedStream(exchange, isReused: isReused)
+            streams[number] = stream
             if liveness.started(isFirst: isFirst, at: context.now, acknowledged: acknowledged) {
                 stream.isProbe = isReused
                 session.ping()
@@ -95,21 +96,23 @@ final class HTTP2Carrier: ExchangeCarrier {
         }
     }
 
+    private func number(of exchange: HTTPExchange) -> Int32 { Int32(truncatingIfNeeded: exchange.stream) }
+
     func readingChanged(_ exchange: HTTPExchange) {
-        guard exchange.isReading, streams[exchange.stream] != nil else { return }
+        guard exchange.isReading, streams[number(of: exchange)] != nil else { return }
         actAtTurnEnd()
     }
 
     func bodyIsReady(_ exchange: HTTPExchange) {
-        session?.resumeBody(exchange.stream)
+        session?.resumeBody(number(of: exchange))
         actAtTurnEnd()
     }
 
     /// Tells the server the changed priority of an exchange, unless the caller wrote a Priority field.
     func prioritize(_ exchange: HTTPExchange) {
-        guard streams[exchange.stream] != nil, !exchange.fields.summary.contains(.priority) else { return }
+        guard streams[number(of: exchange)] != nil, !exchange.fields.summary.contains(.priority) else { return }
         let priority = exchange.urgency.map { HTTP2Priority(urgency: $0) } ?? HTTP2Priority()
-        session?.setPriority(priority, of: exchange.stream)
+        session?.setPriority(priority, of: number(of: exchange))
         actAtTurnEnd()
     }
 
@@ -119,8 +122,9 @@ final class HTTP2Carrier: ExchangeCarrier {
 
     func cancel(_ exchange: HTTPExchange) {
         exchange.connection = nil
-        guard streams.removeValue(forKey: exchange.stream) != nil, let session else { return }
-        session.cancel(exchange.stream)
+        let number = number(of: exchange)
+        guard streams.removeValue(forKey: number) != nil, let session else { return }
+        session.cancel(number)
         settleLivenessTimer()
         actAtTurnEnd()
         pool.finished(self, isReusable: session.takesRequests)

@@ -176,9 +176,9 @@ package final class HTTPExchange {
     var refusesExtendedConnect = false
     /// The handler, which owns the exchange.
     package unowned let handler: any ExchangeHandler
-    /// The connection that carries the exchange, and its stream over HTTP/2.
+    /// The connection that carries the exchange, and its stream over HTTP/2 and HTTP/3.
     var connection: (any ExchangeCarrier)?
-    var stream: Int32 = 0
+    var stream: Int64 = 0
     /// Whether the exchange is the first one on its connection.
     var isFirstOnConnection = false
     /// Whether the connection took the exchange when it opened, so that it never waited.

@@ -13,6 +13,7 @@ struct HTTP2HeadBuilder {
     private static let usualSize = 512
 
     private let limits: HeadLimits
+    private let version: WireVersion
     private var bytes: [UInt8] = []
     /// The number of bytes of the interim heads so far.
     private var interimSize = 0
@@ -25,7 +26,11 @@ struct HTTP2HeadBuilder {
     /// Whether the final head is whole. A later block is the trailers.
     private(set) var isComplete = false
 
-    init(limits: HeadLimits) { self.limits = limits }
+    /// - Parameter version: `.http2` or `.http3`.
+    init(limits: HeadLimits, version: WireVersion = .http2) {
+        self.limits = limits
+        self.version = version
+    }
 
     /// Starts a header block.
     mutating func begin() {
@@ -77,7 +82,7 @@ struct HTTP2HeadBuilder {
         guard size <= limits.bytes - interimSize else {
             return .failed(EngineError(.tooLarge, "the head of the response exceeds \(limits.bytes) bytes"))
         }
-        var head = ReceivedHead(status: status, version: .http2, bytes: takenBytes())
+        var head = ReceivedHead(status: status, version: version, bytes: takenBytes())
         guard status >= 200 else {
             interims += 1
             interimSize += size
@@ -118,7 +123,7 @@ struct HTTP2HeadBuilder {
             return .malformed("the response has the status 101, which HTTP/2 does not have (RFC 9113 §8.6)")
         }
         status = Int(code)
-        bytes.append(contentsOf: "HTTP/2 ".utf8)
+        bytes.append(contentsOf: (version == .http3 ? "HTTP/3 " : "HTTP/2 ").utf8)
         unsafe bytes.append(contentsOf: value)
         appendLineEnd()
         return nil

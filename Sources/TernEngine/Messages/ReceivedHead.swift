@@ -1,6 +1,6 @@
 /// A version of HTTP on the wire.
 package enum WireVersion: Sendable, Equatable {
-    case http10, http11, http2
+    case http10, http11, http2, http3
 }
 
 /// The head of a response as it was received and checked.
@@ -9,7 +9,7 @@ package struct ReceivedHead: Sendable, Equatable {
     package var status: Int
     package var version: WireVersion
     /// The status line and the field lines, each with CRLF at its end, and the empty line after them. Folded lines are
-    /// joined by a blank. Over HTTP/2, the same form is built from the fields of the response.
+    /// joined by a blank. Over HTTP/2 and HTTP/3, the same form is built from the fields of the response.
     package var bytes: [UInt8]
     /// Whether the head has a Set-Cookie field.
     package var setsCookies = false
