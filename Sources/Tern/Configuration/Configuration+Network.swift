@@ -7,6 +7,14 @@ extension Session.Configuration {
         case lastInFirstOut
     }
 
+    /// The use of HTTP/3.
+    package enum HTTP3Use: Sendable, Hashable {
+        /// HTTP/3 is not used.
+        case never
+        /// Servers over TLS are asked over HTTP/3 alone, because they are known to speak it.
+        case always
+    }
+
     /// The local endpoint of connections.
     public enum LocalEndpoint: Sendable, Hashable {
         /// The endpoint that the system chooses.

@@ -54,6 +54,8 @@ extension Session {
         /// requests whole, which HTTP proxies do with requests to `http` URLs, gets them over HTTP/1.1. Applies to
         /// Linux only.
         public var usesHTTP2WithoutTLS = false
+        /// The use of HTTP/3. For this package alone until it can fall back to TCP.
+        package var http3 = HTTP3Use.never
         /// A Boolean value that indicates whether compressed responses are requested and decompressed: gzip and
         /// deflate, and on Linux also brotli and zstd where libbrotlidec.so.1 and libzstd.so.1 are found. True by
         /// default.

@@ -164,7 +164,7 @@ package final class ExchangePool {
     private func enqueue(_ exchange: HTTPExchange) {
         submitted = exchange
         let destination = exchange.route
-        let waitsForShared = destination.allowsHTTP2 && !destination.speaksHTTP1
+        let waitsForShared = destination.canShareConnections
         if !submit(exchange, waitsForShared) {
             // The pool has forgotten the key.
             destination.key = nil
@@ -189,7 +189,7 @@ package final class ExchangePool {
     /// Opens connections to a destination until there are `count` of them, as far as the limits allow. Exchanges that
     /// share a connection need one.
     package func connect(to destination: Destination, count: Int) {
-        let isShared = destination.allowsHTTP2 && !destination.speaksHTTP1
+        let isShared = destination.canShareConnections
         // The pool can have forgotten the key.
         if let known = destination.key, pool.key(known) == nil { destination.key = nil }
         let key = key(of: destination)
@@ -234,7 +234,7 @@ package final class ExchangePool {
         if let key = destination.key { return key }
         var key = PoolKey(origin: destination.origin)
         key.policy = destination.trust?.identifier ?? 0
-        key.versions = destination.isForUpgrade ? 2 : destination.allowsHTTP2 ? 1 : 0
+        key.versions = destination.isForUpgrade ? 2 : destination.usesHTTP3 ? 3 : destination.allowsHTTP2 ? 1 : 0
         // A destination never changes its proxy, which the configuration of the session determines.
         let number = pool.index(of: key)
         destination.key = number
@@ -277,7 +277,7 @@ package final class ExchangePool {
 
     /// Applies the priority of an exchange that waits.
     package func prioritize(_ exchange: HTTPExchange) {
-        if let carrier = exchange.connection as? HTTP2Carrier { return carrier.prioritize(exchange) }
+        if let carrier = exchange.connection as? any StreamCarrier { return carrier.prioritize(exchange) }
         guard pool.prioritize(exchange.id, priority: exchange.priority) else { return }
         pool.serve(exchange.id, actions: &actions.value)
         perform()

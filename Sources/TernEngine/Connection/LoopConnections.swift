@@ -15,12 +15,11 @@ extension HTTP1Carrier: PooledCarrier {
     func becomesLive() { pool.becameLive(self) }
 }
 
-extension HTTP2Carrier: PooledCarrier {}
-
 /// The connections of one session on one loop. Confined to the loop's thread.
 package final class LoopConnections {
     private enum Entry {
         case connecting(ConnectAttempt)
+        case connectingOverHTTP3(HTTP3Attempt)
         case open(any PooledCarrier)
     }
 
@@ -31,6 +30,7 @@ package final class LoopConnections {
         package var headLimit = HTTP2Session.Settings().headLimit
         /// The tickets of TLS. All loops of a session share them.
         let resumption = TLSResumption()
+        let http3Resumption = HTTP3Resumption()
         /// The limits for the silence of connections over HTTP/2.
         var liveness = HTTP2Liveness.Limits()
         /// The limits for the silence of connections over HTTP/1 that owe an answer.
@@ -106,6 +106,11 @@ extension LoopConnections {
         _ connection: ConnectionPool.ConnectionID, to destination: Destination,
         authorize: @escaping ProxyTunnel.Authorize
     ) {
+        if destination.usesHTTP3 {
+            let attempt = HTTP3Attempt(connection, to: destination, context: context, owner: self)
+            entries.value[connection] = .connectingOverHTTP3(attempt)
+            return attempt.start()
+        }
         let attempt = ConnectAttempt(
             connection, to: destination, context: context, resumption: settings.resumption, authorize: authorize,
             owner: self)
@@ -144,6 +149,7 @@ extension LoopConnections {
     private func end(_ connection: ConnectionPool.ConnectionID) {
         switch entries.value.remove(connection) {
         case .connecting(let attempt): attempt.cancel()
+        case .connectingOverHTTP3(let attempt): attempt.cancel()
         case .open(let carrier): carrier.close()
         case nil: break
         }
@@ -164,6 +170,17 @@ extension LoopConnections: ConnectAttemptOwner {
         } catch {
             self.attempt(attempt, didFail: error)
         }
+    }
+
+    func attempt(_ attempt: HTTP3Attempt, didConnect carrier: HTTP3Carrier) {
+        entries.value[attempt.id] = .open(carrier)
+        pool.connected(attempt.id, capacity: 1, isShared: true)
+        carrier.reportCapacity()
+    }
+
+    func attempt(_ attempt: HTTP3Attempt, didFail error: EngineError) {
+        entries.value[attempt.id] = nil
+        pool.connectFailed(attempt.id, error)
     }
 
     func attempt(_ attempt: ConnectAttempt, didFail error: EngineError) {

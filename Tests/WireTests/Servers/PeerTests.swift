@@ -134,7 +134,7 @@ struct PeerTests {
                 }
                 for try await isRight in group { #expect(isRight, "\(access)") }
             }
-            guard access == .http2, kind.isConcurrent else { return }
+            guard access != .plain, access != .secure, kind.isConcurrent else { return }
             // The server answers when it has all hundred.
             try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<100 { group.addTask { try await client.get("via/together", as: String.self) } }
@@ -196,6 +196,8 @@ struct PeerTests {
     @Test(arguments: kinds.filter { $0.gracefulSignal != nil })
     func gracefulEndFinishesTheStreamsAndMovesRequestsAway(kind: PeerServer.Kind) async throws {
         try await withPeer(kind) { peer, access in
+            // The library of caddy 2.6.2 (quic-go 0.29) ends its streams with the program.
+            if access == .http3 { return }
             let client = try peer.client(access)
             try await client.get("files/small")
             // Apache 2.4.71 fails the streams whose reader it waits for: "The user callback function failed".

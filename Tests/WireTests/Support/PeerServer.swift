@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Tern
 import TernConcurrency
+import TernEngine
 import TernTesting
 
 /// A server of another author on free ports of 127.0.0.1, with a folder and an authority of its own. It ends with
@@ -69,9 +70,19 @@ final class PeerServer: Sendable {
         case plain = "http"
         case secure = "https with HTTP/1.1"
         case http2 = "https with HTTP/2"
+        case http3 = "https with HTTP/3"
 
-        var version: HTTPVersion { self == .http2 ? .http2 : .http11 }
+        var version: HTTPVersion {
+            switch self {
+            case .plain, .secure: .http11
+            case .http2: .http2
+            case .http3: .http3
+            }
+        }
     }
+
+    /// Whether caddy and the libraries of HTTP/3 are installed.
+    static let hasHTTP3 = Kind.caddy.isExpected && HTTP3Session.obstacle == nil
 
     static let big = LoopbackServer.Pattern(count: 1 << 20, seed: 11)
     static let large = LoopbackServer.Pattern(count: 24 << 20, seed: 12)
@@ -174,6 +185,7 @@ final class PeerServer: Sendable {
         let configuration = Session.Configuration.test {
             $0.authorities = .file(folder.appending(path: "ca.pem").path)
             $0.allowsHTTP2 = access == .http2
+            $0.http3 = access == .http3 ? .always : .never
             change(&$0)
         }
         let origin = access == .plain ? "http://127.0.0.1:\(ports.plain)" : "https://127.0.0.1:\(ports.secure)"
@@ -181,7 +193,10 @@ final class PeerServer: Sendable {
     }
 
     /// The ways in which the server can be reached.
-    var accesses: [Access] { kind.isComplete ? Access.allCases : [.http2] }
+    var accesses: [Access] {
+        guard kind.isComplete else { return [.http2] }
+        return [.plain, .secure, .http2] + (kind == .caddy && Self.hasHTTP3 ? [.http3] : [])
+    }
 
     private var openPorts: [Int] { kind.isComplete ? [ports.plain, ports.secure] : [ports.secure] }
 

@@ -309,6 +309,7 @@ extension HTTPVersion {
             case .http10: .http10
             case .http11: .http11
             case .http2: .http2
+            case .http3: .http3
             }
     }
 }

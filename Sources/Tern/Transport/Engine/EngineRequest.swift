@@ -83,7 +83,7 @@ struct DestinationCache {
         return Destination(
             origin: target.origin, host: target.host, port: port, authority: authority,
             trust: policy, allowsHTTP2: settings.allowsHTTP2 && !request.avoidsHTTP2,
-            assumesHTTP2: settings.usesHTTP2WithoutTLS, proxy: proxy,
+            assumesHTTP2: settings.usesHTTP2WithoutTLS, usesHTTP3: settings.http3 == .always, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
             addresses: addresses?.map { $0.with(port: port) }, unixSocketPath: request.unixSocketPath,
             localEndpoint: settings.localEndpoint, isForUpgrade: request.upgrade != nil)

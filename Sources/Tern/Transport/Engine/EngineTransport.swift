@@ -140,6 +140,7 @@ struct ConnectionSettings: Sendable {
     let uses: Int
     let allowsHTTP2: Bool
     let usesHTTP2WithoutTLS: Bool
+    let http3: Session.Configuration.HTTP3Use
     let authorities: Session.Configuration.Authorities
     /// The trust policies of hosts; nil if every host has the default policy.
     let trust: TrustPolicies?
@@ -161,6 +162,7 @@ struct ConnectionSettings: Sendable {
         uses = configuration.maximumConnectionUses ?? .max
         allowsHTTP2 = configuration.allowsHTTP2
         usesHTTP2WithoutTLS = configuration.usesHTTP2WithoutTLS
+        http3 = configuration.http3
         authorities = configuration.authorities
         proxies = ProxySelector(configuration.proxies)
         // The addresses are numeric: any other is a `problem`, which prevents every request.
