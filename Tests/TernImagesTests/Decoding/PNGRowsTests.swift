@@ -178,7 +178,7 @@ struct PNGRowsTests {
         let bytes = [UInt8](try gradient(200, 200).encoded(as: .png()))
         for target in [nil, PixelSize(width: 20, height: 20)] {
             let task = Task { () -> ImageError.Kind? in
-                withUnsafeCurrentTask { unsafe $0?.cancel() }
+                unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
                 return errorKind(bytes, ImageDecodingOptions(targetSize: target))
             }
             #expect(await task.value == .cancelled)
