@@ -145,7 +145,7 @@ let package = Package(
         .target(
             name: "CTernFuzz",
             path: "Tests/Fuzz/CTernFuzz",
-            linkerSettings: [.linkedLibrary("gif", .when(platforms: [.linux]))]
+            linkerSettings: ["gif", "png"].map { .linkedLibrary($0, .when(platforms: [.linux])) }
         ),
         .executableTarget(
             name: "TernFuzz",

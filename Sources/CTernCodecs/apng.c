@@ -1,5 +1,6 @@
 // Decodes animated PNG files (W3C PNG, third edition, §11.3.2) with a libpng that does not support animations. libpng
 // gets each frame as a still file of the frame's size.
+#include "deflate.h"
 #include "incremental.h"
 #include "memory.h"
 #include "png_chunks.h"
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 enum { KEEP = 0, CLEAR = 1, RESTORE = 2 };
 // The number of bytes of the shortest zlib stream.
@@ -35,7 +35,7 @@ struct tern_apng {
     chunk header, palette, transparency;
     bool seesDefault;
     control frame;
-    // The current frame as a file of its own, with its decoder and its pixels.
+    // The current frame as a file of its own, with its decoder, and its pixels in memory for the largest frame.
     uint8_t *file;
     size_t fileCount, fileCapacity;
     tern_png *png;
@@ -67,8 +67,7 @@ static bool readChunk(const uint8_t *bytes, size_t count, size_t at, chunk *foun
 
 /// Returns whether the checksum at the end of a whole chunk matches the chunk's name and data.
 static bool sound(const uint8_t *bytes, const chunk *chunk) {
-    uLong sum = crc32_z(crc32(0, NULL, 0), bytes + chunk->at - 4, chunk->length + 4);
-    return (uint32_t)sum == be32(bytes + chunk->at + chunk->length);
+    return tern_crc32(0, bytes + chunk->at - 4, chunk->length + 4) == be32(bytes + chunk->at + chunk->length);
 }
 
 int tern_png_animation(const uint8_t *bytes, size_t count) {
@@ -187,11 +186,12 @@ tern_apng *tern_apng_open(
     } else {
         apng->width = be32(bytes + apng->header.at);
         apng->height = be32(bytes + apng->header.at + 4);
-        // The memory of the canvas, of its copy from before a frame, and of the frame as a file and as pixels.
+        // The memory of the canvas, of its copy from before a frame, and of the frame as a file and as pixels, and of its
+        // data in one piece.
         *info = (tern_codec_info){.width = apng->width, .height = apng->height,
                                   .orientation = tern_png_find_exif(bytes, count).orientation, .hasAlpha = true,
-                                  .memory = (uint64_t)apng->width * apng->height * 12 + count * 2
-                                      + tern_png_memory(apng->width, 16, 4)};
+                                  .memory = (uint64_t)apng->width * apng->height * 12 + apng->height + count * 3
+                                      + tern_png_memory(apng->width, 16, 4) * 2};
         *result = walk(apng, frameLimit, info, error);
     }
     if (*result == TERN_CODEC_OK) {
@@ -232,7 +232,7 @@ static bool append(tern_apng *apng, const char *name, const uint8_t *data, size_
     if (length > 0) memcpy(at + 8, data, length);
     apng->fileCount += 8 + length;
     if (length < declared) return true;
-    uLong sum = crc32_z(crc32(0, NULL, 0), at + 4, length + 4);
+    const uint32_t sum = tern_crc32(0, at + 4, length + 4);
     for (int i = 0; i < 4; i++) at[8 + length + i] = (uint8_t)(sum >> (24 - 8 * i));
     apng->fileCount += 4;
     return true;
@@ -317,13 +317,18 @@ static tern_codec_result begin(tern_apng *apng, char *error) {
         if (!apng->saved) return TERN_CODEC_MEMORY;
         rectangle(apng, apng->saved, apng->canvas);
     }
-    // The pixels start as zeros, so that an incomplete frame draws nothing where its data are missing.
-    apng->part = calloc(1, (size_t)apng->frame.width * apng->frame.height * 4);
+    if (!apng->part) apng->part = malloc(tern_png_room(apng->width, apng->height));
     if (!apng->part) return TERN_CODEC_MEMORY;
     tern_codec_info info;
     int opened = TERN_CODEC_OK;
     apng->png = tern_png_open(apng->file, apng->fileCount, tern_no_limits, &info, &opened, error);
-    return apng->png ? TERN_CODEC_OK : (tern_codec_result)opened;
+    if (!apng->png) return (tern_codec_result)opened;
+    // The pixels of a frame that libpng reads start as zeros, so that it draws nothing where its data are missing. libpng
+    // reads samples of 16 bits, whose data would take more memory than the pixels.
+    const size_t room = tern_png_room(apng->frame.width, apng->frame.height);
+    if (apng->bytes[apng->header.at + 8] == 16) memset(apng->part, 0, room);
+    else tern_png_inflate(apng->png, apng->part, room);
+    return TERN_CODEC_OK;
 }
 
 static void draw(const tern_apng *apng, bool whole) {
@@ -347,9 +352,7 @@ static void draw(const tern_apng *apng, bool whole) {
 
 static void end(tern_apng *apng) {
     tern_png_close(apng->png);
-    free(apng->part);
     apng->png = NULL;
-    apng->part = NULL;
 }
 
 tern_codec_result tern_apng_next(
@@ -360,7 +363,7 @@ tern_codec_result tern_apng_next(
     tern_canvas part = {apng->part, (size_t)frame->width * 4, frame->width, frame->height};
     if (result == TERN_CODEC_OK) result = tern_png_rows(apng->png, part, rows, error);
     if (result == TERN_CODEC_MORE) return result;
-    if (apng->part) draw(apng, result == TERN_CODEC_OK);
+    if (apng->png) draw(apng, result == TERN_CODEC_OK);
     *microseconds = apng->frame.microseconds;
     for (uint32_t y = 0; apng->canvas && y < apng->height; y++)
         memcpy(canvas.pixels + canvas.stride * y, apng->canvas + (size_t)y * apng->width * 4, (size_t)apng->width * 4);
@@ -378,6 +381,7 @@ void tern_apng_rewind(tern_apng *apng) {
 void tern_apng_close(tern_apng *apng) {
     if (!apng) return;
     end(apng);
+    free(apng->part);
     free(apng->file);
     free(apng->canvas);
     free(apng->saved);

@@ -73,6 +73,10 @@ void tern_feed_gather(tern_feed *feed) {
     feed->isPassed = feed->keepsBytes = feed->state.isGathering = true;
 }
 
+void tern_feed_await(tern_feed *feed) {
+    feed->isAwaited = feed->keepsBytes = feed->state.isGathering = true;
+}
+
 tern_feed_state tern_feed_progress(const tern_feed *feed) { return feed->state; }
 
 tern_codec_result tern_feed_render(tern_feed *feed, tern_canvas canvas, uint32_t rows, char *error) {

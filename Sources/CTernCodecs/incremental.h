@@ -4,6 +4,7 @@
 #define TERN_INCREMENTAL_H
 
 #include "CTernCodecs.h"
+#include "png_samples.h"
 
 typedef struct {
     tern_codec_result (*step)(tern_feed *feed, char *error);
@@ -29,8 +30,9 @@ struct tern_feed {
     // decoder reads earlier ones again.
     size_t start, end, capacity;
     bool hasEnded, hasFailed, keepsBytes, isDone;
-    // A Boolean value that indicates whether bytes are only gathered, regardless of the format.
-    bool isPassed;
+    // Boolean values that indicate whether bytes are only gathered, regardless of the format, and whether a PNG's bytes
+    // are, up to its end chunk.
+    bool isPassed, isAwaited;
     uint8_t *canvas;
     const tern_icc *ink;
     uint32_t rendered;
@@ -57,6 +59,8 @@ typedef struct {
 tern_feed *tern_png_still(const uint8_t *bytes, size_t count, tern_feed_limits limits);
 /// Reads up to the picture's data. Call it once, before the rows.
 tern_codec_result tern_png_still_header(tern_feed *feed, char *error);
+/// Returns the samples, and the position of the first chunk with picture data, after the header.
+const tern_png_samples *tern_png_still_samples(const tern_feed *feed, size_t *dataStart);
 /// Reads up to about `rows` rows. Returns MORE until the last row, then OK if the picture is complete.
 tern_codec_result tern_png_still_rows(tern_feed *feed, tern_png_target target, uint32_t rows, char *error);
 void tern_png_still_close(tern_feed *feed);

@@ -1,4 +1,5 @@
 #include "incremental.h"
+#include "png_reader.h"
 
 #if defined(__linux__)
 #if !__has_include(<png.h>)
@@ -14,6 +15,10 @@ struct tern_png {
     // Reads the header and the rows. The decoder of whole files and the incremental decoder have one reader, so that
     // both make the same picture of the same bytes.
     tern_feed *feed;
+    // The rows of a sound file, once its data are decompressed; NULL if the feed reads them.
+    tern_png_reader *rows;
+    uint32_t rowsLeft;
+    bool isStarted;
 };
 
 tern_png *tern_png_open(
@@ -32,8 +37,47 @@ const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels) {
     return tern_feed_profile(png->feed, count, channels);
 }
 
+uint64_t tern_png_inflate_memory(const tern_png *png, size_t room) {
+    size_t from = 0;
+    const tern_png_samples *samples = tern_png_still_samples(png->feed, &from);
+    return tern_png_reader_memory(png->feed->bytes, png->feed->end, from, samples, room);
+}
+
+bool tern_png_inflate(tern_png *png, uint8_t *place, size_t room) {
+    if (png->isStarted) return false;
+    size_t from = 0;
+    const tern_png_samples *samples = tern_png_still_samples(png->feed, &from);
+    png->rows = tern_png_reader_open(png->feed->bytes, png->feed->end, from, samples, place, place ? room : 0);
+    png->rowsLeft = samples->height;
+    if (!png->rows && place) memset(place, 0, room);
+    return png->rows;
+}
+
+/// Reads rows, of decompressed data or with libpng.
+static tern_codec_result readRows(tern_png *png, tern_png_target target, uint32_t rows, char *error) {
+    png->isStarted = true;
+    if (!png->rows) return tern_png_still_rows(png->feed, target, rows, error);
+    const uint32_t width = png->feed->info.width, height = png->feed->info.height;
+    const bool fits = target.resize ? tern_resize_fits(target.resize, width, height, target.canvas, error)
+                                    : tern_canvas_fits(target.canvas, width, height, error);
+    if (!fits) return TERN_CODEC_CORRUPT;
+    for (; rows > 0 && png->rowsLeft > 0; rows--, png->rowsLeft--) {
+        uint8_t *row = target.resize ? tern_resize_place(target.resize)
+                                     : target.canvas.pixels + target.canvas.stride * (height - png->rowsLeft);
+        if (!row) {
+            snprintf(error, 160, "no memory to resize");
+            return TERN_CODEC_MEMORY;
+        }
+        tern_png_reader_next(png->rows, row);
+        if (!target.resize) continue;
+        if (target.premultiplies) tern_premultiply(row, (size_t)width * 4, width, 1);
+        tern_resize_take(target.resize, target.canvas);
+    }
+    return png->rowsLeft > 0 ? TERN_CODEC_MORE : TERN_CODEC_OK;
+}
+
 tern_codec_result tern_png_rows(tern_png *png, tern_canvas canvas, uint32_t rows, char *error) {
-    return tern_png_still_rows(png->feed, (tern_png_target){.canvas = canvas}, rows, error);
+    return readRows(png, (tern_png_target){.canvas = canvas}, rows, error);
 }
 
 bool tern_png_interlaced(const tern_png *png) { return tern_feed_progress(png->feed).isInterlaced; }
@@ -41,11 +85,12 @@ bool tern_png_interlaced(const tern_png *png) { return tern_feed_progress(png->f
 tern_codec_result tern_png_resized(
     tern_png *png, tern_resize *resize, tern_canvas canvas, uint32_t rows, char *error) {
     bool hasAlpha = tern_feed_info(png->feed)->hasAlpha;
-    return tern_png_still_rows(png->feed, (tern_png_target){canvas, resize, hasAlpha}, rows, error);
+    return readRows(png, (tern_png_target){canvas, resize, hasAlpha}, rows, error);
 }
 
 void tern_png_close(tern_png *png) {
     if (!png) return;
+    tern_png_reader_close(png->rows);
     tern_png_still_close(png->feed);
     free(png);
 }

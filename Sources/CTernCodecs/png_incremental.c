@@ -31,6 +31,10 @@ typedef struct {
     bool hasSignature, hasHeader, isData, hasAnnounced, hasPicture, isDone, memory;
     // The first warning of libpng, which warns of damaged picture data and continues.
     char warning[80];
+    // The samples before any conversion, the position of the first chunk with picture data, and that of the first chunk
+    // that is not there as a whole, while bytes are gathered.
+    tern_png_samples samples;
+    size_t dataStart, gathered;
     // For a whole file: the destination of its rows, and the number of rows read.
     bool isStill;
     tern_png_target target;
@@ -70,6 +74,32 @@ static bool readColor(png_feed *png, tern_color_numbers *color) {
     return true;
 }
 
+/// Keeps what the header and the chunks before the picture's data state about its samples.
+static void readSamples(png_feed *png, int depth, int color, bool isInterlaced) {
+    tern_png_samples *samples = &png->samples;
+    *samples = (tern_png_samples){.width = png->feed.info.width, .height = png->feed.info.height,
+                                  .depth = (uint8_t)depth, .color = (uint8_t)color, .isInterlaced = isInterlaced};
+    png_colorp palette = NULL;
+    png_bytep alphas = NULL;
+    png_color_16p key = NULL;
+    int count = 0, alphaCount = 0;
+    const bool hasKey = png_get_tRNS(png->reader, png->info, &alphas, &alphaCount, &key) != 0;
+    if (color != PNG_COLOR_TYPE_PALETTE) {
+        samples->hasKey = hasKey && key;
+        if (!samples->hasKey) return;
+        const bool isGrey = color == PNG_COLOR_TYPE_GRAY;
+        const uint16_t values[] = {isGrey ? key->gray : key->red, key->green, key->blue};
+        memcpy(samples->key, values, sizeof values);
+        return;
+    }
+    if (!png_get_PLTE(png->reader, png->info, &palette, &count)) return;
+    samples->colorCount = count < 256 ? (unsigned)count : 256;
+    for (unsigned i = 0; i < samples->colorCount; i++) {
+        const uint8_t alpha = hasKey && alphas && (int)i < alphaCount ? alphas[i] : 255;
+        memcpy(samples->colors[i], (uint8_t[]){palette[i].red, palette[i].green, palette[i].blue, alpha}, 4);
+    }
+}
+
 static void onInfo(png_structp reader, png_infop info) {
     png_feed *png = png_get_progressive_ptr(reader);
     if (png->hasPicture) png_error(reader, "picture data in two places");
@@ -90,6 +120,7 @@ static void onInfo(png_structp reader, png_infop info) {
     feed->keepsBytes = feed->state.isGathering;
     feed->state.isAnimation = png->isAnimated;
     feed->state.isInterlaced = interlace != PNG_INTERLACE_NONE;
+    readSamples(png, depth, color, interlace != PNG_INTERLACE_NONE);
     png_set_expand(reader);
     png_set_scale_16(reader);
     png_set_gray_to_rgb(reader);
@@ -248,9 +279,24 @@ static tern_codec_result open(png_feed *png) {
     return png->info ? TERN_CODEC_OK : TERN_CODEC_MEMORY;
 }
 
+/// Returns whether the bytes that are gathered have the end chunk.
+static bool reachesEnd(png_feed *png) {
+    const tern_feed *feed = &png->feed;
+    if (png->gathered == 0) png->gathered = png->dataStart;
+    while (png->gathered < feed->end && feed->end - png->gathered >= 12) {
+        const uint8_t *at = feed->bytes + png->gathered;
+        const size_t length = tern_png_number(at);
+        if (length > feed->end - png->gathered - 12) return false;
+        if (tern_png_number(at + 4) == TERN_PNG_IEND) return true;
+        png->gathered += 12 + length;
+    }
+    return false;
+}
+
 static tern_codec_result pngStep(tern_feed *feed, char *error) {
     png_feed *png = (png_feed *)feed;
     png->error = error;
+    if (feed->isAwaited) return feed->hasEnded || reachesEnd(png) ? TERN_CODEC_OK : TERN_CODEC_STARVED;
     if (!png->reader && open(png) != TERN_CODEC_OK) return TERN_CODEC_MEMORY;
     if (setjmp(png_jmpbuf(png->reader))) return png->memory ? TERN_CODEC_MEMORY : TERN_CODEC_CORRUPT;
     if (!png->hasSignature) {
@@ -294,6 +340,7 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
         }
         // From picture data, libpng first gets only the head. It then reports the header and allocates no row yet.
         if (isHead) png->isData = tern_png_number(feed->bytes + feed->start + 4) == TERN_PNG_IDAT;
+        if (isHead && png->isData && !png->hasPicture) png->dataStart = feed->start;
         size_t most = !png->isData ? SIZE_MAX : isHead ? 8 : slice(png);
         if (count > most) count = most;
         if (count == 0) return starved(png, error);
@@ -377,6 +424,12 @@ tern_codec_result tern_png_still_header(tern_feed *feed, char *error) {
     feed->state.width = feed->info.width;
     feed->state.height = feed->info.height;
     return TERN_CODEC_OK;
+}
+
+const tern_png_samples *tern_png_still_samples(const tern_feed *feed, size_t *dataStart) {
+    const png_feed *png = (const png_feed *)feed;
+    *dataStart = png->dataStart;
+    return &png->samples;
 }
 
 tern_codec_result tern_png_still_rows(tern_feed *feed, tern_png_target target, uint32_t rows, char *error) {

@@ -120,10 +120,16 @@ extension CodecCall {
         try check(memory, info)
         let (target, window) = try unsafe window(memory)
         defer { unsafe tern_resize_close(window) }
-        let pixels = try unsafe PixelBuffer(count: target.pixelCount * 4, cleared: options.allowsPartial) {
-            (base) throws(ImageError) in
+        let size = target.pixelCount * 4
+        let room = unsafe window == nil ? Int(clamping: tern_png_room(info.width, info.height)) : 0
+        let isInflated = unsafe fits(tern_png_inflate_memory(handle, room), memory)
+        let pixels = try unsafe PixelBuffer(
+            count: size, room: isInflated ? max(0, room - size) : 0, cleared: options.allowsPartial
+        ) { (base) throws(ImageError) in
             let canvas = unsafe canvas(base, target)
             do throws(ImageError) {
+                try checkCancellation()
+                if isInflated { _ = unsafe tern_png_inflate(handle, room > 0 ? base : nil, room) }
                 try unsafe run { text in
                     unsafe window == nil
                         ? tern_png_rows(handle, canvas, rowGroup, text)
@@ -137,6 +143,15 @@ extension CodecCall {
         }
         return DecodedPixels(
             pixels: pixels, extent: tern_extent(target), info: info, plan: plan, isPartial: isPartial, color: color)
+    }
+
+    /// Returns whether bytes beside those of an estimate stay within the limit.
+    private func fits(_ bytes: UInt64, _ memory: DecodingMemory) -> Bool {
+        guard bytes <= UInt64(clamping: options.memoryLimit) else { return false }
+        var memory = memory
+        let (codec, overflow) = memory.codec.addingReportingOverflow(Int(clamping: bytes))
+        memory.codec = codec
+        return !overflow && memory.peak <= options.memoryLimit
     }
 
     private func webp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {

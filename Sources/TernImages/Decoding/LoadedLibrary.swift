@@ -1,7 +1,8 @@
 #if os(Linux)
 import CTernCodecs
 
-/// A library that is loaded when the first file of its format arrives, if it is installed.
+/// A library that is loaded when the first file of its format arrives, if it is installed. For libdeflate, which
+/// decompresses the data of PNG in less time than zlib, these are PNG files.
 enum LoadedLibrary {
     case avif
     case avifEncoder
@@ -9,6 +10,7 @@ enum LoadedLibrary {
     /// libheif with a decoder of HEVC.
     case heif
     case jpegXL
+    case deflate
 
     /// The reason why the library cannot be used, with the name of its package; nil if it can.
     var obstacle: String? {
@@ -19,6 +21,7 @@ enum LoadedLibrary {
             case .tiff: unsafe tern_tiff_obstacle()
             case .heif: unsafe tern_heif_obstacle()
             case .jpegXL: unsafe tern_jxl_obstacle()
+            case .deflate: unsafe tern_deflate_obstacle()
             }
         guard let text = unsafe text else { return nil }
         return unsafe String(cString: text)

@@ -19,7 +19,8 @@ public import Foundation
 /// let image = try decoder.finish()
 /// ```
 /// A sound file is decoded once, and each byte is copied a bounded number of times, so the work is proportional to the
-/// file for every size of chunks. The type has one caller at a time and is not `Sendable`. Run it on an executor that
+/// file for every size of chunks. A PNG that is not interlaced has nothing to show before its end, and is decoded when
+/// that arrives, unless `showsRows` is true; this takes less time and memory. The type has one caller at a time and is not `Sendable`. Run it on an executor that
 /// it may occupy. It checks the current task's cancellation between groups of rows and then throws the kind
 /// `.cancelled`.
 ///

@@ -22,6 +22,8 @@ final class IncrementalFeed {
     private var color = ColorUse.none
     /// The conversion of CMYK rows, which lives as long as the decoder.
     private var ink: ColorConversion?
+    /// The image of a file that was decoded when its end had arrived.
+    private var wholeImage: RasterImage?
 
     init(call: CodecCall, showsRows: Bool) throws(ImageError) {
         let kind: tern_feed_kind? =
@@ -67,7 +69,9 @@ final class IncrementalFeed {
             switch try unsafe result({ unsafe tern_feed_step(handle, $0) }) {
             case TERN_CODEC_STARVED: return .starved
             case TERN_CODEC_BOUNDARY: return .boundary
-            case TERN_CODEC_OK: return .complete
+            case TERN_CODEC_OK:
+                if header != nil, isGathering { wholeImage = try whole() }
+                return .complete
             case TERN_CODEC_HEADER: try start()
             default: continue
             }
@@ -111,7 +115,12 @@ final class IncrementalFeed {
             memory.keepsCodec = true
             memory.isCopied = !info.hasScans
             memory.hasPreview = showsRows || state.isInterlaced || info.hasScans
-            if memory.peak > call.options.memoryLimit { unsafe tern_feed_gather(handle) }
+            if memory.peak > call.options.memoryLimit {
+                unsafe tern_feed_gather(handle)
+            } else if call.format == .png, !state.isInterlaced, !showsRows {
+                // There is nothing to show of it before its end, and a whole file is decoded in half the time.
+                unsafe tern_feed_await(handle)
+            }
         }
         header = (info, plan, memory.made)
         if state.isGathering { return }
@@ -128,6 +137,7 @@ final class IncrementalFeed {
 
     /// Decodes all bytes at once, for a feed that gathers them.
     func whole() throws(ImageError) -> RasterImage {
+        if let wholeImage { return wholeImage }
         var count = 0
         guard let bytes = unsafe tern_feed_bytes(handle, &count) else {
             throw ImageError(.truncated, format: call.format, "no bytes")

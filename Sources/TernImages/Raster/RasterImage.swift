@@ -150,14 +150,16 @@ final class PixelBuffer: Sendable {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Creates a buffer that the closure fills. Bytes that it does not write are undefined unless `cleared`.
+    /// Creates a buffer that the closure fills. Bytes that it does not write are undefined unless `cleared`. The closure
+    /// may write into a room behind them, too, which does not belong to the bytes.
     init(
-        count: Int, cleared: Bool = false, fill: (UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
+        count: Int, room: Int = 0, cleared: Bool = false,
+        fill: (UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
     ) throws(ImageError) {
         var failure: ImageError?
-        bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+        bytes = unsafe [UInt8](unsafeUninitializedCapacity: count + room) { buffer, filled in
             guard let base = buffer.baseAddress else { return }
-            unsafe tern_prefer_large_pages(base, count)
+            unsafe tern_prefer_large_pages(base, count + room)
             if cleared { unsafe base.initialize(repeating: 0, count: count) }
             do throws(ImageError) {
                 try unsafe fill(base)

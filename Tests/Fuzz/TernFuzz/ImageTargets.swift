@@ -7,6 +7,7 @@ extension FuzzTarget {
     static let images = [
         FuzzTarget(image: "jpeg", .jpeg),
         FuzzTarget(image: "png", .png, repair: repairPNG),
+        pngPixels,
         FuzzTarget(image: "webp", .webp),
         FuzzTarget(image: "gif", .gif),
         gifPixels,

@@ -145,7 +145,7 @@ enum InterlacedFixtures {
     }
 
     /// Returns a zlib stream of stored blocks (RFC 1950, RFC 1951 section 3.2.4).
-    private static func stored(_ bytes: [UInt8]) -> [UInt8] {
+    static func stored(_ bytes: [UInt8]) -> [UInt8] {
         var (stream, low, high): ([UInt8], UInt32, UInt32) = ([0x78, 0x01], 1, 0)
         for start in stride(from: 0, to: bytes.count, by: 65_535) {
             let end = min(bytes.count, start + 65_535)

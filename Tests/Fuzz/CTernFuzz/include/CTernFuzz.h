@@ -26,4 +26,7 @@ size_t tern_fuzz_resident(void);
 /// Decodes the first frame of a GIF without extensions with giflib, to a byte a pixel. Returns the number of whole rows.
 size_t tern_fuzz_giflib_rows(const uint8_t *bytes, size_t count, uint8_t *indices);
 
+/// Decodes a PNG of a size with libpng to premultiplied RGBA. Returns the number of rows before the first damage.
+size_t tern_fuzz_libpng_rows(const uint8_t *bytes, size_t count, uint32_t width, uint32_t height, uint8_t *pixels);
+
 #endif
