@@ -307,6 +307,8 @@ const uint8_t *tern_jxl_profile(const tern_jxl *jxl, size_t *count, int *channel
 /// stored. Each call for a frame has the same canvas.
 tern_codec_result tern_jxl_next(tern_jxl *jxl, tern_canvas canvas, uint64_t *microseconds, char *error);
 tern_codec_result tern_jxl_rewind(tern_jxl *jxl, char *error);
+/// Returns whether the frames reach their end, as far as it has decoded them.
+bool tern_jxl_has_end(const tern_jxl *jxl);
 void tern_jxl_close(tern_jxl *jxl);
 
 /// A decoder that takes a file's bytes as they arrive. It copies them, keeps the bytes that are not decoded yet, and
