@@ -1,8 +1,9 @@
-// Decodes HEIC with libheif, which is loaded when the first HEIC file arrives, and which uses a decoder of HEVC. Files
-// are surveyed first.
+// Decodes HEIC with libheif, which is loaded when the first HEIC file arrives, and which uses a decoder of HEVC that Tern
+// makes of libde265. Files are surveyed first.
 #include "heif_survey.h"
 
 #if defined(__linux__)
+#include "heif_plugin.h"
 #include "loaded.h"
 
 #include <dlfcn.h>
@@ -35,7 +36,7 @@ typedef struct {
 
 enum { OK = 0, UNSUPPORTED_FILE = 3, UNSUPPORTED_FEATURE = 4, NO_MEMORY = 6, PLUGIN_LOADING = 11 };
 enum { END_OF_DATA = 100, SECURITY_LIMIT = 1000 };
-enum { HEVC = 1, RGB = 1, INTERLEAVED_RGBA = 11, INTERLEAVED = 10 };
+enum { RGB = 1, INTERLEAVED_RGBA = 11, INTERLEAVED = 10 };
 
 static struct {
     context *(*newContext)(void);
@@ -43,7 +44,7 @@ static struct {
     outcome (*read)(context *, const void *, size_t, const void *), (*primary)(context *, handle **);
     void (*release)(const handle *);
     int (*width)(const handle *), (*height)(const handle *), (*hasAlpha)(const handle *);
-    int (*isPremultiplied)(const handle *), (*hasDecoder)(int);
+    int (*isPremultiplied)(const handle *);
     size_t (*profileSize)(const handle *);
     outcome (*profile)(const handle *, void *);
     decoding *(*newDecoding)(void);
@@ -68,7 +69,6 @@ static void loadOnce(void) {
         {"heif_image_handle_get_width", &library.width}, {"heif_image_handle_get_height", &library.height},
         {"heif_image_handle_has_alpha_channel", &library.hasAlpha},
         {"heif_image_handle_is_premultiplied_alpha", &library.isPremultiplied},
-        {"heif_have_decoder_for_format", &library.hasDecoder},
         {"heif_image_handle_get_raw_color_profile_size", &library.profileSize},
         {"heif_image_handle_get_raw_color_profile", &library.profile},
         {"heif_decoding_options_alloc", &library.newDecoding},
@@ -88,16 +88,12 @@ static void loadOnce(void) {
         void *symbol = dlsym(handle, others[i].name);
         memcpy(others[i].place, &symbol, sizeof symbol);
     }
-    // Finds the plugins, which a later version does only once it is told to.
+    // Never undone, so that the plugins stay when another user of libheif ends its use.
     outcome (*start)(void *) = NULL;
     void *symbol = dlsym(handle, "heif_init");
     memcpy(&start, &symbol, sizeof symbol);
     if (start) start(NULL);
-    if (library.hasDecoder(HEVC)) return;
-    snprintf(
-        library.obstacle, sizeof library.obstacle,
-        "libheif has no decoder of HEVC: install the Debian package libheif-plugin-libde265 (Fedora: "
-        "libheif-freeworld)");
+    tern_heif_register(handle, library.obstacle);
 }
 
 const char *tern_heif_obstacle(void) {
@@ -199,15 +195,15 @@ const uint8_t *tern_heif_profile(const tern_heif *heif, size_t *count, int *chan
     return heif->profileCount > 0 ? heif->profile : NULL;
 }
 
-// Where slices of a damaged HEVC stream are missing, libde265 1.0.11 leaves pixels as the memory was, and libheif
-// reports no error.
 tern_codec_result tern_heif_decode(tern_heif *heif, tern_canvas canvas, char *error) {
     decoding *options = library.newDecoding();
     if (!options) return TERN_CODEC_MEMORY;
     if (options->version >= 2) options->makes8Bits = 1;
     if (options->version >= 3) options->isStrict = 1;
     image *image = NULL;
+    tern_heif_claim(true);
     tern_codec_result result = translate(library.decode(heif->handle, &image, RGB, INTERLEAVED_RGBA, options), error);
+    tern_heif_claim(false);
     library.freeDecoding(options);
     if (result != TERN_CODEC_OK) return result;
     // The HEVC stream can have another size than the header.

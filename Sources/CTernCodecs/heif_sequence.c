@@ -1,4 +1,4 @@
-// Reads the size from a sequence parameter set of HEVC (ITU-T H.265), in which the HEVC decoder believes.
+// Reads the starts of parameter sets and slices of HEVC (ITU-T H.265), in which the HEVC decoder believes.
 #include "heif_survey.h"
 
 #if defined(__linux__)
@@ -29,7 +29,7 @@ static uint32_t takeNumber(bits *from) {
     return from->isShort ? 0 : (1u << zeros) - 1 + takeBits(from, zeros);
 }
 
-bool tern_heif_sequence(const uint8_t *unit, size_t count, tern_heif_size *into) {
+static bits open(const uint8_t *unit, size_t count) {
     bits from = {.count = 0};
     for (size_t i = 0, zeros = 0; i < count && from.count < TERN_HEIF_SEQUENCE; i++) {
         // A byte 3 behind two zeros separates the unit from the marks between units.
@@ -40,6 +40,11 @@ bool tern_heif_sequence(const uint8_t *unit, size_t count, tern_heif_size *into)
         zeros = unit[i] == 0 ? zeros + 1 : 0;
         from.bytes[from.count++] = unit[i];
     }
+    return from;
+}
+
+bool tern_heif_sequence(const uint8_t *unit, size_t count, tern_heif_size *into) {
+    bits from = open(unit, count);
     takeBits(&from, 4);
     const unsigned layers = takeBits(&from, 3);
     takeBits(&from, 1);
@@ -50,7 +55,7 @@ bool tern_heif_sequence(const uint8_t *unit, size_t count, tern_heif_size *into)
         if (i < layers) sizes += (present >> 1) * 88 + (present & 1) * 8;
     }
     for (unsigned i = 0; i < sizes; i += 8) takeBits(&from, 8);
-    takeNumber(&from);
+    into->number = takeNumber(&from);
     into->chroma = takeNumber(&from);
     if (into->chroma == 3) takeBits(&from, 1);
     into->width = takeNumber(&from);
@@ -68,6 +73,47 @@ bool tern_heif_sequence(const uint8_t *unit, size_t count, tern_heif_size *into)
     into->shownHeight = into->height > down ? into->height - down : 0;
     into->isDeep = takeNumber(&from) > 0;
     if (takeNumber(&from) > 0) into->isDeep = true;
-    return !from.isShort && layers < 7 && into->chroma <= 3;
+    takeNumber(&from);
+    for (unsigned i = takeBits(&from, 1) ? 0 : layers; i <= layers; i++)
+        for (unsigned j = 0; j < 3; j++) takeNumber(&from);
+    const unsigned least = takeNumber(&from), side = 3 + least + takeNumber(&from);
+    if (from.isShort || layers > 6 || into->chroma > 3 || least > 3 || side > 6) return false;
+    // libde265 would write a line to the standard error stream.
+    if (((into->width | into->height) & ((8u << least) - 1)) != 0) return false;
+    const uint64_t round = (1u << side) - 1;
+    into->blocks = ((into->width + round) >> side) * ((into->height + round) >> side);
+    return true;
+}
+
+bool tern_heif_picture(const uint8_t *unit, size_t count, tern_heif_set *into) {
+    bits from = open(unit, count);
+    into->number = takeNumber(&from);
+    into->sequence = takeNumber(&from);
+    into->hasDependents = takeBits(&from, 1);
+    takeBits(&from, 1);
+    into->reserve = takeBits(&from, 3);
+    return !from.isShort;
+}
+
+uint32_t tern_heif_slice_set(const uint8_t *unit, size_t count) {
+    bits from = open(unit, count);
+    takeBits(&from, 2);
+    const uint32_t number = takeNumber(&from);
+    return from.isShort ? UINT32_MAX : number;
+}
+
+bool tern_heif_is_intra(const uint8_t *unit, size_t count, const tern_heif_set *set, uint64_t blocks) {
+    enum { INTRA = 2 };
+    bits from = open(unit, count);
+    const bool isFirst = takeBits(&from, 1);
+    takeBits(&from, 1);
+    takeNumber(&from);
+    if (!isFirst) {
+        const bool isDependent = set->hasDependents && takeBits(&from, 1);
+        for (uint64_t i = 1; i < blocks; i *= 2) takeBits(&from, 1);
+        if (isDependent) return !from.isShort;
+    }
+    takeBits(&from, set->reserve);
+    return takeNumber(&from) == INTRA && !from.isShort;
 }
 #endif

@@ -30,9 +30,20 @@ tern_codec_result tern_heif_walk(
 typedef struct {
     /// The size as coded, and that of the part which is shown.
     uint64_t width, height, shownWidth, shownHeight;
+    /// The number of the set, and that of the coding tree blocks of a picture.
+    uint32_t number;
+    uint64_t blocks;
     unsigned chroma;
     bool isDeep;
 } tern_heif_size;
+
+/// The start of a picture parameter set: its number, that of its sequence, the bits that its slices have in reserve,
+/// and whether a slice can depend on the one before.
+typedef struct {
+    uint32_t number, sequence;
+    unsigned reserve;
+    bool hasDependents;
+} tern_heif_set;
 
 /// The bytes of a NAL unit that are enough to find the size.
 enum { TERN_HEIF_SEQUENCE = 256 };
@@ -40,5 +51,12 @@ enum { TERN_HEIF_SEQUENCE = 256 };
 /// Reads a sequence parameter set from its first bytes (ITU-T H.265, §7.3.2.2), behind the header of its NAL unit.
 /// Returns whether it is sound so far.
 bool tern_heif_sequence(const uint8_t *unit, size_t count, tern_heif_size *into);
+/// Does the same for a picture parameter set (§7.3.2.3).
+bool tern_heif_picture(const uint8_t *unit, size_t count, tern_heif_set *into);
+
+/// Returns the set that the header of a slice of a picture without references names (§7.3.6), or UINT32_MAX.
+uint32_t tern_heif_slice_set(const uint8_t *unit, size_t count);
+/// Returns whether a slice is predicted from its own picture alone, or depends on the one before.
+bool tern_heif_is_intra(const uint8_t *unit, size_t count, const tern_heif_set *set, uint64_t blocks);
 
 #endif

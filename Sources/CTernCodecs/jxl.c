@@ -119,6 +119,8 @@ struct tern_jxl {
     uint64_t memoryLimit, memory;
     // Boolean values that indicate whether libjxl was refused memory, and whether the bytes end within a frame.
     bool isRefused, isCut;
+    // A Boolean value that indicates whether decoding has stopped within a frame.
+    bool hasStopped;
     uint32_t duration;
     uint8_t *profile;
     size_t profileCount;
@@ -265,7 +267,7 @@ static tern_codec_result fail(const tern_jxl *jxl, const char *part, char *error
 /// Reads the header with a new decoder of libjxl, whose next frame is the first one.
 static tern_codec_result start(tern_jxl *jxl, char *error) {
     if (jxl->decoder) library.destroy(jxl->decoder);
-    jxl->isRefused = false;
+    jxl->isRefused = jxl->hasStopped = false;
     const memoryManager manager = {jxl, allocate, freeBlock};
     JxlDecoder *decoder = jxl->decoder = library.create(library.refusesMemory ? &manager : NULL);
     if (!decoder) {
@@ -377,7 +379,7 @@ const uint8_t *tern_jxl_profile(const tern_jxl *jxl, size_t *count, int *channel
     return jxl->profile;
 }
 
-tern_codec_result tern_jxl_next(tern_jxl *jxl, tern_canvas canvas, uint64_t *microseconds, char *error) {
+static tern_codec_result decode(tern_jxl *jxl, tern_canvas canvas, uint64_t *microseconds, char *error) {
     static const pixelFormat format = {4, BYTES, 0, 0};
     JxlDecoder *decoder = jxl->decoder;
     if (!decoder) return TERN_CODEC_MEMORY;
@@ -420,6 +422,15 @@ tern_codec_result tern_jxl_next(tern_jxl *jxl, tern_canvas canvas, uint64_t *mic
         }
     }
 }
+
+tern_codec_result tern_jxl_next(tern_jxl *jxl, tern_canvas canvas, uint64_t *microseconds, char *error) {
+    const tern_codec_result result = decode(jxl, canvas, microseconds, error);
+    if (result != TERN_CODEC_OK && result != TERN_CODEC_MORE) jxl->hasStopped = true;
+    return result;
+}
+
+// The end of a file without boxes is that of its last frame.
+bool tern_jxl_has_end(const tern_jxl *jxl) { return !jxl->isCut && !jxl->hasStopped; }
 
 tern_codec_result tern_jxl_rewind(tern_jxl *jxl, char *error) { return start(jxl, error); }
 

@@ -318,6 +318,8 @@ const uint8_t *tern_jxl_profile(const tern_jxl *jxl, size_t *count, int *channel
 /// stored. Each call for a frame has the same canvas.
 tern_codec_result tern_jxl_next(tern_jxl *jxl, tern_canvas canvas, uint64_t *microseconds, char *error);
 tern_codec_result tern_jxl_rewind(tern_jxl *jxl, char *error);
+/// Returns whether the frames reach their end, as far as it has decoded them.
+bool tern_jxl_has_end(const tern_jxl *jxl);
 void tern_jxl_close(tern_jxl *jxl);
 
 /// A decoder that takes a file's bytes as they arrive. It copies them, keeps the bytes that are not decoded yet, and
@@ -460,6 +462,45 @@ tern_codec_result tern_avif_writer_add(
 /// Ends the file after at least one frame. Returns bytes to be freed with `tern_codec_free`, or NULL.
 uint8_t *tern_avif_writer_finish(tern_avif_writer *writer, size_t *count, char *error);
 void tern_avif_writer_close(tern_avif_writer *writer);
+
+/// Returns the reason why HEIC cannot be encoded here, or NULL if it can.
+const char *tern_heif_writer_obstacle(void);
+typedef struct {
+    uint32_t width, height;
+    /// From 0 to 100.
+    int quality;
+    /// From 0 for the smallest file to 10 for the least time.
+    int speed;
+    bool isOpaque;
+} tern_heif_settings;
+/// Encodes a HEIC file as the other encoders do, on the calling thread.
+uint8_t *tern_heif_encode(
+    const uint8_t *pixels, size_t stride, tern_heif_settings settings, size_t *count, char *error);
+
+/// Returns the reason why JPEG XL cannot be encoded here, or NULL if it can.
+const char *tern_jxl_writer_obstacle(void);
+typedef struct {
+    uint32_t width, height;
+    /// The number of times that the animation plays, 0 for endless.
+    uint32_t loops;
+    /// From 0 to 100.
+    float quality;
+    /// From 0 for the smallest file to 10 for the least time.
+    int speed;
+    bool isLossless, isOpaque;
+    /// A Boolean value that indicates whether the file is a still picture, with one frame.
+    bool isStill;
+} tern_jxl_settings;
+/// An encoder of JPEG XL.
+typedef struct tern_jxl_writer tern_jxl_writer;
+/// Returns NULL without an encoder, with a text, and when memory is short, without one.
+tern_jxl_writer *tern_jxl_writer_open(tern_jxl_settings settings, char *error);
+/// Adds a frame of the file's size in straight RGBA, with its time. Encodes the frame before on the calling thread.
+tern_codec_result tern_jxl_writer_add(
+    tern_jxl_writer *writer, const uint8_t *pixels, size_t stride, uint32_t milliseconds, char *error);
+/// Ends the file after at least one frame. Returns bytes to be freed with `tern_codec_free`, or NULL.
+uint8_t *tern_jxl_writer_finish(tern_jxl_writer *writer, size_t *count, char *error);
+void tern_jxl_writer_close(tern_jxl_writer *writer);
 
 /// Asks the system for pages of 2 MiB for pixels of 4 MiB or more, before they are written: otherwise the first access to
 /// each page of 4 KiB costs more than decoding its pixels. Only pages that lie wholly within the pixels; the system uses

@@ -62,14 +62,13 @@ final class CodecFrames: ImageFrames {
         let outcome = cursor.withLock { cursor in
             Result { () throws(ImageError) in try cursor.frame(at: index) }
         }
-        let (pixels, duration, isPartial) = try outcome.get()
+        let (pixels, duration, isPartial, hasEnd) = try outcome.get()
         let canvas = PixelSize(width: Int(info.width), height: Int(info.height))
-        let isPart = isPartial || info.isCut
         let image = try call.finish(
             DecodedPixels(
-                pixels: pixels, extent: tern_extent(canvas), info: info, plan: plan, isPartial: isPart,
-                // The end of a JPEG XL file without boxes is that of its last frame.
-                isComplete: isComplete && !(isPart && call.format == .jpegXL), color: ColorUse(metadata: profile)))
+                pixels: pixels, extent: tern_extent(canvas), info: info, plan: plan,
+                isPartial: isPartial || info.isCut, isComplete: isComplete && hasEnd,
+                color: ColorUse(metadata: profile)))
         return ImageFrame(image: image, duration: duration)
     }
 }
@@ -92,7 +91,7 @@ extension CodecFrames {
         private var next = 0
         /// The frame at which the decoder stops, with its duration; nil while none is known. Those behind it are not
         /// there.
-        private var damaged: (index: Int, pixels: PixelBuffer, duration: Duration)?
+        private var damaged: (index: Int, pixels: PixelBuffer, duration: Duration, hasEnd: Bool)?
 
         /// Takes ownership of the bytes, also when it throws.
         init(
@@ -120,8 +119,11 @@ extension CodecFrames {
             unsafe bytes.deallocate()
         }
 
-        func frame(at index: Int) throws(ImageError) -> (PixelBuffer, Duration, Bool) {
-            if let damaged, index >= damaged.index { return (damaged.pixels, damaged.duration, true) }
+        /// Returns the pixels of a frame, its time, and whether it is a part, and whether the frames reach their end.
+        func frame(at index: Int) throws(ImageError) -> (PixelBuffer, Duration, Bool, Bool) {
+            if let damaged, index >= damaged.index {
+                return (damaged.pixels, damaged.duration, true, damaged.hasEnd)
+            }
             if index < next { try rewind() }
             var duration = ImageFrame.duration(milliseconds: 0)
             var isPartial = false
@@ -144,8 +146,9 @@ extension CodecFrames {
                 var color = color
                 try unsafe call.premultiply(base, size: size, color: &color)
             }
-            if isPartial { damaged = (last, pixels, duration) }
-            return (pixels, duration, isPartial)
+            let hasEnd = unsafe source.hasEnd
+            if isPartial { damaged = (last, pixels, duration, hasEnd) }
+            return (pixels, duration, isPartial, hasEnd)
         }
 
         private func rewind() throws(ImageError) {
@@ -259,6 +262,12 @@ enum FrameSource {
             }
         }
         return ImageFrame.duration(microseconds: microseconds + UInt64(milliseconds) * 1000)
+    }
+
+    /// Whether the frames reach their end, if the bytes reach that of the file's structure.
+    var hasEnd: Bool {
+        guard case .jpegXL(let jxl) = unsafe self else { return true }
+        return unsafe tern_jxl_has_end(jxl)
     }
 
     /// Makes the first frame the next one.

@@ -13,26 +13,16 @@ public import Foundation
 ///
 /// JPEG and WebP are scaled while they are decoded, to at least twice the target size. Lanczos3 does the rest.
 public struct CodecImageDecoder: ImageDecoder {
-    /// A Boolean value that indicates whether HEIC is decoded.
-    public let decodesHEIC: Bool
+    /// Creates a decoder. It has no state.
+    public init() {}
 
-    /// Creates a decoder.
-    ///
-    /// - Parameter decodesHEIC: Pass true to decode HEIC as well. False by default, because libde265 1.0.11, which
-    ///   decodes it in Debian 12, leaves parts of a damaged picture as the memory was, and reports no error: the
-    ///   pixels of a hostile file can then show what the process held before. Use it for files of the person who looks at
-    ///   them, and not in a server that returns pictures of one person's files to another.
-    public init(decodesHEIC: Bool = false) { self.decodesHEIC = decodesHEIC }
-
-    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO, CUR, QOI, AVIF, TIFF and JPEG XL, and for HEIC if the decoder was
-    /// created with it. If the library of one of the last four is missing, or is of an unknown version, a file causes an
-    /// error of kind `.unsupported` that names the package.
-    public func decodes(_ format: ImageFormat) -> Bool {
-        Self.formats.contains(format) || format == .heic && decodesHEIC
-    }
+    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO, CUR, QOI, AVIF, TIFF, HEIC and JPEG XL. If the library of one of
+    /// the last four is missing, or is of an unknown version, a file causes an error of kind `.unsupported` that names the
+    /// package.
+    public func decodes(_ format: ImageFormat) -> Bool { Self.formats.contains(format) }
 
     private static let formats: Set<ImageFormat> = [
-        .jpeg, .png, .webp, .gif, .bmp, .ico, .cur, .qoi, .avif, .tiff, .jpegXL,
+        .jpeg, .png, .webp, .gif, .bmp, .ico, .cur, .qoi, .avif, .tiff, .heic, .jpegXL,
     ]
 
     /// Decodes the picture, or the first frame of an animation. For an animated PNG, that is the first frame of the

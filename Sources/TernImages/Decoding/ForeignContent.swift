@@ -58,8 +58,6 @@ enum ForeignContent {
         let remedy = "register an ImageDecoder for it"
         #if os(Linux)
         switch format {
-        case .heic:
-            return "which is decoded by CodecImageDecoder(decodesHEIC: true) on Linux, and not by default"
         case .jpeg2000, .psd:
             return "which Tern decodes on Apple's systems only: \(remedy), or ask the server for another format"
         default: return "for which there is no decoder: \(remedy)"

@@ -37,8 +37,7 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     public static let avif = ImageFormat(rawValue: "image/avif")
     /// TIFF and BigTIFF. Most raw formats of cameras begin in the same way; they are not decoded on Linux.
     public static let tiff = ImageFormat(rawValue: "image/tiff")
-    /// HEIC and other pictures in a HEIF container. On Linux, `CodecImageDecoder(decodesHEIC: true)` decodes those that
-    /// are coded as HEVC.
+    /// HEIC and other pictures in a HEIF container. On Linux, those that are coded as HEVC are decoded.
     public static let heic = ImageFormat(rawValue: "image/heic")
     /// JPEG XL, still or an animation, in a container or bare.
     public static let jpegXL = ImageFormat(rawValue: "image/jxl")

@@ -7,10 +7,13 @@ enum LoadedLibrary {
     case avif
     case avifEncoder
     case tiff
-    /// libheif with a decoder of HEVC.
+    /// libheif and libde265.
     case heif
+    /// libheif with an encoder of HEVC.
+    case heifEncoder
     case jpegXL
     case deflate
+    case jpegXLEncoder
 
     /// The reason why the library cannot be used, with the name of its package; nil if it can.
     var obstacle: String? {
@@ -20,8 +23,10 @@ enum LoadedLibrary {
             case .avifEncoder: unsafe tern_avif_writer_obstacle()
             case .tiff: unsafe tern_tiff_obstacle()
             case .heif: unsafe tern_heif_obstacle()
+            case .heifEncoder: unsafe tern_heif_writer_obstacle()
             case .jpegXL: unsafe tern_jxl_obstacle()
             case .deflate: unsafe tern_deflate_obstacle()
+            case .jpegXLEncoder: unsafe tern_jxl_writer_obstacle()
             }
         guard let text = unsafe text else { return nil }
         return unsafe String(cString: text)

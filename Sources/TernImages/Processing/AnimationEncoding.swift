@@ -18,12 +18,18 @@ public enum AnimationEncoding: Sendable, Hashable {
     /// Needs a libavif with an encoder of AV1 when the program runs. Files of libavif before 1.0 do not state the number
     /// of loops. Not available on Apple's systems.
     case avif(quality: Int = 60, speed: Int = 8)
+    /// Lossy JPEG XL with a quality from 0 to 100, and a speed from 0, for the smallest file, to 10. It has no alpha if all
+    /// frames are opaque. Each frame is whole. Times are in milliseconds.
+    ///
+    /// Needs libjxl when the program runs. Not available on Apple's systems.
+    case jpegXL(quality: Double = 90, speed: Int = 5)
 
     /// The format of the result.
     public var format: ImageFormat {
         switch self {
         case .gif: .gif
         case .avif: .avif
+        case .jpegXL: .jpegXL
         }
     }
 }
@@ -31,7 +37,8 @@ public enum AnimationEncoding: Sendable, Hashable {
 extension ImageFrames {
     /// Encodes all frames with their times, and the number of loops. One frame makes a still image.
     ///
-    /// Synchronous. It decodes one frame at a time, and all of them twice for AVIF, to know whether they are opaque.
+    /// Synchronous. It decodes one frame at a time, and all of them twice for AVIF and JPEG XL, to know whether they are
+    /// opaque.
     /// Checks the current task's cancellation between frames.
     ///
     /// - Throws: The kinds `.cancelled`, `.invalidArgument` if there are no frames or their sizes differ, `.unsupported`
@@ -107,6 +114,7 @@ private final class AnimationWriter {
     private enum Codec {
         case gif(OpaquePointer)
         case avif(OpaquePointer)
+        case jpegXL(OpaquePointer)
     }
 
     private let codec: Codec
@@ -137,15 +145,30 @@ private final class AnimationWriter {
                 quality: Int32(clamping: min(100, max(0, quality))), speed: Int32(clamping: min(10, max(0, speed))),
                 isOpaque: isOpaque, isStill: count == 1)
             unsafe writer = tern_avif_writer_open(settings, &message)
+        case .jpegXL(let quality, let speed):
+            if let obstacle = LoadedLibrary.jpegXLEncoder.obstacle {
+                throw ImageError(.unsupported, format: .jpegXL, obstacle)
+            }
+            times = FrameTimes(unit: .milliseconds(1), least: 1, most: 100_000_000)
+            let settings = tern_jxl_settings(
+                width: width, height: height, loops: UInt32(clamping: loopCount),
+                quality: Float(min(100, max(0, quality))), speed: Int32(clamping: min(10, max(0, speed))),
+                isLossless: false, isOpaque: isOpaque, isStill: count == 1)
+            unsafe writer = tern_jxl_writer_open(settings, &message)
         }
         guard let writer = unsafe writer else { throw Self.error(encoding, size, message: message) }
-        unsafe codec = encoding == .gif ? .gif(writer) : .avif(writer)
+        switch encoding {
+        case .gif: unsafe codec = .gif(writer)
+        case .avif: unsafe codec = .avif(writer)
+        case .jpegXL: unsafe codec = .jpegXL(writer)
+        }
     }
 
     deinit {
         switch unsafe codec {
         case .gif(let writer): unsafe tern_gif_writer_close(writer)
         case .avif(let writer): unsafe tern_avif_writer_close(writer)
+        case .jpegXL(let writer): unsafe tern_jxl_writer_close(writer)
         }
     }
 
@@ -156,6 +179,7 @@ private final class AnimationWriter {
             return switch unsafe codec {
             case .gif(let writer): unsafe tern_gif_writer_add(writer, base, row, time, &message)
             case .avif(let writer): unsafe tern_avif_writer_add(writer, base, row, time, &message)
+            case .jpegXL(let writer): unsafe tern_jxl_writer_add(writer, base, row, time, &message)
             }
         }
         if result != TERN_CODEC_OK { throw Self.error(encoding, size, message: message) }
@@ -167,6 +191,7 @@ private final class AnimationWriter {
             switch unsafe codec {
             case .gif(let writer): unsafe tern_gif_writer_finish(writer, &count, &message)
             case .avif(let writer): unsafe tern_avif_writer_finish(writer, &count, &message)
+            case .jpegXL(let writer): unsafe tern_jxl_writer_finish(writer, &count, &message)
             }
         guard let bytes = unsafe bytes else { throw Self.error(encoding, size, message: message) }
         defer { unsafe tern_codec_free(bytes) }
@@ -201,7 +226,8 @@ private final class AnimationWriter {
     ) throws(ImageError) {
         self.size = size
         guard encoding == .gif else {
-            throw ImageError(.unsupported, format: .avif, "animations are encoded as GIF on Apple's systems")
+            throw ImageError(
+                .unsupported, format: encoding.format, "animations are encoded as GIF on Apple's systems")
         }
         let type = NSString(string: UTType.gif.identifier) as CFString
         guard let destination = CGImageDestinationCreateWithData(data as CFMutableData, type, count, nil) else {

@@ -66,7 +66,7 @@ extension FuzzTarget {
     /// Decodes the still image, to a size or in full, whole or in part, and the frames forwards and back.
     @Sendable private static func decode(_ data: Data, _ choice: UInt64) -> String {
         let options = options(choice)
-        let decoder = CodecImageDecoder(decodesHEIC: true)
+        let decoder = CodecImageDecoder()
         do throws(ImageError) {
             let picture = try decoder.image(from: data, options: options)
             precondition(picture.byteCount == picture.size.width * picture.size.height * 4)

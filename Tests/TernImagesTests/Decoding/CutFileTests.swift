@@ -83,7 +83,7 @@ import Foundation
 
     @Test(arguments: File.allCases) func everyCutIsTruncated(file: File) throws {
         let bytes = try file.bytes()
-        let decoder = CodecImageDecoder(decodesHEIC: true)
+        let decoder = CodecImageDecoder()
         if ImageFormat(sniffing: Data(bytes)) == .avif, LoadedLibrary.avif.obstacle != nil { return }
         if file == .tiff, LoadedLibrary.tiff.obstacle != nil { return }
         if file == .heic, LoadedLibrary.heif.obstacle != nil { return }
@@ -141,7 +141,7 @@ import Foundation
     @Test(arguments: [File.animatedGIF, .animatedWebP, .animatedPNG, .animatedPNGWithStandIn])
     func aCutBetweenTwoFramesIsTruncated(file: File) throws {
         let (bytes, cuts) = try Self.between(file)
-        let decoder = CodecImageDecoder(decodesHEIC: true)
+        let decoder = CodecImageDecoder()
         try #require(!cuts.isEmpty)
         for (count, frames) in cuts {
             let cut = Data(bytes.prefix(count))
@@ -193,9 +193,7 @@ import Foundation
             let bytes = try file.bytes
             let still = standIn ? other : photo
             #expect(try decoded(bytes).pixels.bytes == still.pixels.bytes)
-            #expect(
-                try CodecImageDecoder(decodesHEIC: true).animation(from: Data(bytes), options: ImageDecodingOptions())
-                    == nil)
+            #expect(try CodecImageDecoder().animation(from: Data(bytes), options: ImageDecodingOptions()) == nil)
             let decoder = IncrementalDecoder()
             try decoder.append(Data(bytes))
             #expect(try decoder.finish().pixels.bytes == still.pixels.bytes)
@@ -225,10 +223,10 @@ import Foundation
         for partial in [false, true] {
             let options = ImageDecodingOptions(allowsPartial: partial)
             do {
-                let picture = try CodecImageDecoder(decodesHEIC: true).image(from: Data(bytes), options: options)
+                let picture = try CodecImageDecoder().image(from: Data(bytes), options: options)
                 #expect(picture.pixels.bytes == still.pixels.bytes, "\(comment)")
                 #expect(!picture.metadata.isPartial, "\(comment)")
-                let frames = try CodecImageDecoder(decodesHEIC: true).animation(from: Data(bytes), options: options)
+                let frames = try CodecImageDecoder().animation(from: Data(bytes), options: options)
                 #expect(frames == nil, "\(comment)")
                 for size in [1, 40, bytes.count] {
                     let decoder = IncrementalDecoder(options: options)
@@ -302,8 +300,7 @@ import Foundation
         let data = bytes[at.lowerBound + 8..<at.upperBound - 4] + [UInt8](repeating: 0, count: 9 << 20)
         bytes.replaceSubrange(at, with: chunk("fdAT", Array(data)))
         #expect(try decoded(bytes).pixels.bytes == photo.pixels.bytes)
-        let frames = try CodecImageDecoder(decodesHEIC: true).animation(
-            from: Data(bytes), options: ImageDecodingOptions())
+        let frames = try CodecImageDecoder().animation(from: Data(bytes), options: ImageDecodingOptions())
         #expect(try frames?.frame(at: 1).image.pixels.bytes == other.pixels.bytes)
         let decoder = IncrementalDecoder()
         try decoder.append(Data(bytes))

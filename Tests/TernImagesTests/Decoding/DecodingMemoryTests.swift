@@ -107,7 +107,7 @@ struct DecodingMemoryTests {
         let file = GIFFile(width: 500, height: 500, frames: [.init(rows: [[0]]), .init(rows: [[1]])]).bytes
         let options = ImageDecodingOptions(limits: .init(memory: 3_000_000))
         let thrown = #expect(throws: ImageError.self) {
-            try CodecImageDecoder(decodesHEIC: true).animation(from: Data(file), options: options)
+            try CodecImageDecoder().animation(from: Data(file), options: options)
         }
         #expect(thrown?.kind == .limitExceeded)
         #expect(errorKind(file, options) == .limitExceeded)
@@ -208,9 +208,7 @@ struct DecodingMemoryTests {
             switch way {
             case "whole": return "\(try decoded(bytes, options).size)"
             case "frames":
-                guard
-                    let frames = try CodecImageDecoder(decodesHEIC: true).animation(from: Data(bytes), options: options)
-                else {
+                guard let frames = try CodecImageDecoder().animation(from: Data(bytes), options: options) else {
                     return "no animation"
                 }
                 for index in 0..<min(3, frames.count) { _ = try frames.frame(at: index) }

@@ -19,7 +19,7 @@ func big(_ value: Int, _ count: Int) -> [UInt8] { little(value, count).reversed(
 func decoded(
     _ bytes: [UInt8], _ options: ImageDecodingOptions = ImageDecodingOptions()
 ) throws(ImageError) -> RasterImage {
-    try CodecImageDecoder(decodesHEIC: true).image(from: Data(bytes), options: options)
+    try CodecImageDecoder().image(from: Data(bytes), options: options)
 }
 
 /// Returns the kind of the error that decoding throws; nil if it returns a picture.
@@ -57,7 +57,7 @@ func decodeMutations(of bytes: [UInt8], rounds: Int = 64, target: PixelSize? = n
         do throws(ImageError) {
             let picture = try decoded(mutated, options)
             #expect(picture.byteCount == picture.size.pixelCount * 4)
-            if let frames = try CodecImageDecoder(decodesHEIC: true).animation(from: Data(mutated), options: options) {
+            if let frames = try CodecImageDecoder().animation(from: Data(mutated), options: options) {
                 for index in 0..<min(frames.count, 4) { _ = try frames.frame(at: index) }
             }
         } catch {

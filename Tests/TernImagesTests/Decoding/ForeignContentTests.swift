@@ -29,9 +29,6 @@ import Foundation
     }
 
     static let pictures = [
-        // HEIC is decoded only on request.
-        Row(box("heic", ["mif1", "heic"]), "image/heic", "decodesHEIC"),
-        Row(box("mif1", ["heix"]), "image/heic", "HEIC"), Row(box("msf1", ["hevc"]), "image/heic", "HEIC"),
         Row([0, 0, 0, 12] + Array("jP  \r\n".utf8) + [0x87, 0x0A], "image/jp2", "JPEG 2000"),
         Row([0xFF, 0x4F, 0xFF, 0x51, 0, 0x2F], "image/jp2", "JPEG 2000"),
         Row("8BPS\0\u{1}", "image/vnd.adobe.photoshop", "Photoshop"),

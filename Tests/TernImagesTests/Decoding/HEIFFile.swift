@@ -151,6 +151,28 @@ extension HEIFFile {
             wJu/KSzlzJXWWRq70v66qfpxGKV/8dqy27/wpan/MZND7TwLc96jFrD1ROeA
             """))
 
+    /// A pattern of 64 × 64 pixels in three slices; 4:2:0.
+    static let slices = Coded(
+        setup: decode(
+            """
+            AQQIAAAAAAAAAAAAHvAA/P34+AAADwOgAAEAGEABDAH//wFgAAADAJAAAAMAAAMAHroCQKEAAQAlQgEBAWAAAAMAkAAAAwAAAwAeoCCB
+            BZbpbwuAQAAA+gAAAwD6AqIAAQAGRAHAc8EJ
+            """),
+        units: decode(
+            """
+            AAAATCgBrEYdaL0SbG3txHcJxRD//9+HroRROmkEIGV3o9fiKLX7b6xKR6khUU36Z2lBEEehy8hwM3RqxiS8pfrPp997mc0Yp3h8+Y/u
+            qdAAAADoKAEoxGAdaL0Sbhd57NwnBC6xvQPohx+bBfXEqiI///34erk8HxHFxeKnej1+IotftvrFJHqSFRTfpnaXWiOXtYJnaB3HyRnp
+            3XlfyPJO9JvA0K6jVuYbPm9rU3jNOHydkIvjXKhauf2lY53v8p9HY1dEPcx2GJjneiW8Orwymxzrd1InvdVGL0CZbgsLnUHf9FbtFGhN
+            DRyzbuZKNUFpOfSZwam0hzal46PyQFeIR9fWVI/s4T7h6PdsUy1yQfTCVD4VduEhk8Hvrqal/mIe2wSESLN44aGfDTFRtDs7VDX+STXQ
+            VQreDAAAAf4oATDEIRvQHWjBNHGtQyuCK9K1QPW2Q6c+///tJ/FSucKr7xwxWFks6Jq3QdejCVTT9KjVoZUvwLP14kS/SsH1Lyl50yd3
+            CQIeBobYWV/7gG4ggSp+YBodDJEZEE6T7BPisEoEE5dVDfrXBJDH/yC2yO1Jq7U7T17Z3iJDDJSGjPS66kDVN8OOt0N0dmgd/wBfCMp5
+            j4g7XYb86jKMpmp0vxBbjYuZ+O1S1/uuvSmRpi8ovMk4pG/G2B///vxUNiKnCWiG+2/faMULe1+2+sWcepIVFN+mdpdanDeWi+7xpzVa
+            0+uTEJsnQseIdJQoUvzKJm8EJUmECS1J6kHbxrZ6pi3/EDYDOW1+uF8CknABfqPyPhFHCwNaa6oCLZ0XuBzoZTbl619FaPxIge6Xnw4N
+            HekpCSM6LWbEQUsUY8ySewfT81PPJAhge6BUOBXrZzptJxv02VEqs7mJZNIRVZpPfHtL8wAEXlLlNshPAOFh1wb1o+xIlniVYrJVudtI
+            Nxv2fK1No5GK4OdalYfFzvE5bU0J31Q/jy7WpdjSScZ+GSncPK0QL221icrRyIYhBLpsl/a045HBjakKij2sId11uvVW3yts6pM0jazC
+            BrQMFkX1JxxzGfxu7AebpVTBWO///fh69RLEP4lHAnc9WjRlGGcEQwjRct0GvnSe+dg=
+            """))
+
     /// The same in ten bits.
     static let deep = Coded(
         setup: decode(
