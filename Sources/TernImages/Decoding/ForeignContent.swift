@@ -60,6 +60,8 @@ enum ForeignContent {
         switch format {
         case .heic:
             return "which is decoded by CodecImageDecoder(decodesHEIC: true) on Linux, and not by default"
+        case .svg:
+            return "which SVGImageDecoder decodes on Linux once it is registered in ImageDecoders, and not by default"
         case .jpeg2000, .psd:
             return "which Tern decodes on Apple's systems only: \(remedy), or ask the server for another format"
         default: return "for which there is no decoder: \(remedy)"
