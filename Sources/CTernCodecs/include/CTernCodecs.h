@@ -510,4 +510,6 @@ void tern_prefer_large_pages(uint8_t *pixels, size_t count);
 /// Returns whether a canvas has the size of the picture to be written; sets the error text if not.
 bool tern_canvas_fits(tern_canvas canvas, uint32_t width, uint32_t height, char *error);
 
+#include "CTernSVG.h"
+
 #endif

@@ -1,7 +1,7 @@
 /// Decides whether an image can be made from a cached variant of another size, and how. It touches no pixels.
 ///
 /// The decision is computed, not looked up: any variant of the same original is suitable if the result shows no loss. A
-/// larger variant is suitable if it is not cropped. No image is enlarged.
+/// larger variant is suitable if it is not cropped. No image is enlarged; a drawing can be made larger than its original.
 struct Derivation: Equatable {
     /// A cached image without processors: the target it was made for, and its sizes.
     struct Variant: Equatable {
@@ -11,6 +11,16 @@ struct Derivation: Equatable {
         var size: PixelSize
         var originalSize: PixelSize
         var isPartial = false
+        /// Whether the original is a drawing, of which a variant can be larger.
+        var isDrawing = false
+
+        /// Returns the plan for a target from the original.
+        func plan(_ target: PixelSize?, _ mode: ImageDecodingOptions.ContentMode) -> DecodingPlan {
+            #if os(Linux)
+            if isDrawing { return DecodingPlan(drawing: DrawingSize(originalSize), target: target, mode: mode) }
+            #endif
+            return DecodingPlan(size: originalSize, target: target, mode: mode)
+        }
     }
 
     /// The decision for a variant.
@@ -42,8 +52,8 @@ struct Derivation: Equatable {
         if variant.isPartial { return .reject(.partial) }
         let original = variant.originalSize
         guard original.width > 0, original.height > 0 else { return .reject(.unexpectedSize) }
-        let plan = DecodingPlan(size: original, target: target, mode: mode)
-        let cached = DecodingPlan(size: original, target: variant.target, mode: variant.mode)
+        let plan = variant.plan(target, mode)
+        let cached = variant.plan(variant.target, variant.mode)
         guard variant.size == cached.cropped else { return .reject(.unexpectedSize) }
         if plan == cached { return .derive(DecodingPlan(scaled: variant.size, cropped: variant.size)) }
         guard cached.cropped == cached.scaled else { return .reject(.cropped) }
@@ -88,6 +98,7 @@ struct VariantCandidate {
     private var variant: Derivation.Variant {
         Derivation.Variant(
             target: key.decoding.targetSize, mode: key.decoding.contentMode, size: stored.image.size,
-            originalSize: stored.image.metadata.originalSize, isPartial: stored.image.metadata.isPartial)
+            originalSize: stored.image.metadata.originalSize, isPartial: stored.image.metadata.isPartial,
+            isDrawing: stored.image.format == .svg)
     }
 }

@@ -51,11 +51,15 @@ struct CodecCall {
 
     /// Refuses a decode that takes more memory than the options allow.
     func check(_ memory: DecodingMemory, _ info: tern_codec_info) throws(ImageError) {
+        try check(memory, of: upright(info))
+    }
+
+    func check(_ memory: DecodingMemory, of size: PixelSize) throws(ImageError) {
         let (peak, limit) = (memory.peak, options.memoryLimit)
         guard peak > limit else { return }
         throw ImageError(
             .limitExceeded, format: format,
-            "decoding \(upright(info)) pixels takes \(peak >> 20) MiB of memory, the limit is \(limit >> 20) MiB")
+            "decoding \(size) pixels takes \(peak >> 20) MiB of memory, the limit is \(limit >> 20) MiB")
     }
 
     /// The limits that a C decoder checks itself, before its library takes memory.

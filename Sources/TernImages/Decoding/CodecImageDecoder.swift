@@ -102,15 +102,18 @@ struct DecodingPlan: Equatable {
     }
 
     init(size: PixelSize, _ options: ImageDecodingOptions) {
-        let plan = DecodingPlan(size: size, target: options.targetSize, mode: options.contentMode)
-        guard let limit = options.byteLimit, plan.cropped.pixelCount > max(1, limit / 4) else {
-            self = plan
-            return
-        }
-        let factor = (Double(max(1, limit / 4)) / Double(plan.cropped.pixelCount)).squareRoot()
+        self = DecodingPlan(size: size, target: options.targetSize, mode: options.contentMode)
+            .limited(to: options.byteLimit)
+    }
+
+    /// Returns the plan at a smaller scale if the image has more bytes than the limit.
+    func limited(to byteLimit: Int?) -> DecodingPlan {
+        guard let byteLimit, cropped.pixelCount > max(1, byteLimit / 4) else { return self }
+        let factor = (Double(max(1, byteLimit / 4)) / Double(cropped.pixelCount)).squareRoot()
         func length(_ of: Int) -> Int { max(1, Int((Double(of) * factor).rounded(.down))) }
-        scaled = PixelSize(width: length(plan.scaled.width), height: length(plan.scaled.height))
-        cropped = PixelSize(width: length(plan.cropped.width), height: length(plan.cropped.height))
+        return DecodingPlan(
+            scaled: PixelSize(width: length(scaled.width), height: length(scaled.height)),
+            cropped: PixelSize(width: length(cropped.width), height: length(cropped.height)))
     }
 
     init(size: PixelSize, target: PixelSize?, mode: ImageDecodingOptions.ContentMode) {

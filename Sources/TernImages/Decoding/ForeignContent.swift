@@ -58,6 +58,8 @@ enum ForeignContent {
         let remedy = "register an ImageDecoder for it"
         #if os(Linux)
         switch format {
+        case .svg:
+            return "which SVGImageDecoder decodes on Linux once it is registered in ImageDecoders, and not by default"
         case .jpeg2000, .psd:
             return "which Tern decodes on Apple's systems only: \(remedy), or ask the server for another format"
         default: return "for which there is no decoder: \(remedy)"

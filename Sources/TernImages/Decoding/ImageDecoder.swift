@@ -105,17 +105,18 @@ public final class ImageDecoders: Sendable {
     /// Creates a list of these decoders only. The first one that accepts a file decodes it.
     public init(_ decoders: [any ImageDecoder]) {
         system = decoders
+        let others = decoders.filter { !Self.leavesPreviews($0) }
         #if os(Linux)
-        isSystem = decoders.count == 1 && decoders[0] is CodecImageDecoder
+        isSystem = others.count == 1 && others[0] is CodecImageDecoder
         #else
-        isSystem = decoders.count == 1 && decoders[0] is ImageIODecoder
+        isSystem = others.count == 1 && others[0] is ImageIODecoder
         #endif
     }
 
     /// Adds a decoder before all others.
     ///
-    /// While a decoder is registered, new loads of the pipelines that use this list show no previews, of any format,
-    /// because only the system's decoders decode previews.
+    /// While a decoder of your own is registered, new loads of the pipelines that use this list show no previews, of any
+    /// format, because only the system's decoders decode previews.
     @discardableResult
     public func register(_ decoder: any ImageDecoder) -> Registration {
         let registration = Registration(number: numbers.next())
@@ -128,8 +129,17 @@ public final class ImageDecoders: Sendable {
         registered.withLock { $0.removeAll { $0.0 == registration } }
     }
 
-    /// Whether only the system's decoders are used.
-    var areSystem: Bool { isSystem && registered.withLock { $0.isEmpty } }
+    /// Whether all formats with previews are decoded by the system's decoders.
+    var areSystem: Bool { isSystem && registered.withLock { $0.allSatisfy { Self.leavesPreviews($0.1) } } }
+
+    /// Returns whether a decoder takes no file that has previews.
+    private static func leavesPreviews(_ decoder: any ImageDecoder) -> Bool {
+        #if os(Linux)
+        decoder is SVGImageDecoder
+        #else
+        false
+        #endif
+    }
 
     /// Returns the decoder for these bytes.
     ///
@@ -150,7 +160,7 @@ public final class ImageDecoders: Sendable {
 /// The target size, the limits, and the treatment of incomplete files in decoding.
 public struct ImageDecodingOptions: Sendable, Hashable {
     /// The way in which a target size is reached. The proportions are kept, and no mode makes an image larger than its
-    /// file.
+    /// file, except for a drawing, which has no size of its own: `SVGImageDecoder` draws it at the target size.
     public enum ContentMode: Sendable, Hashable {
         /// The whole image fits within the target.
         case fit

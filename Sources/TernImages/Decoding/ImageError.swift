@@ -30,7 +30,7 @@ public struct ImageError: Error, Sendable, CustomStringConvertible {
         public static let truncated = Kind(rawValue: "truncated")
         /// The bytes violate their format.
         public static let corrupt = Kind(rawValue: "corrupt")
-        /// A limit of `ImageDecodingOptions.Limits` was exceeded.
+        /// A limit of `ImageDecodingOptions.Limits`, or one of the decoder, was exceeded.
         public static let limitExceeded = Kind(rawValue: "limit-exceeded")
         /// Memory for the image could not be allocated.
         public static let outOfMemory = Kind(rawValue: "out-of-memory")

@@ -41,14 +41,15 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     public static let heic = ImageFormat(rawValue: "image/heic")
     /// JPEG XL, still or an animation, in a container or bare.
     public static let jpegXL = ImageFormat(rawValue: "image/jxl")
+    /// SVG, whose first element `svg` follows at most a declaration, comments and a document type. On Linux,
+    /// `SVGImageDecoder` decodes it.
+    public static let svg = ImageFormat(rawValue: "image/svg+xml")
 
     // Tern decodes none of the following on Linux. They are recognized so that the error can name them, and so that a
     // registered decoder can be asked for them.
 
     /// JPEG 2000, in a container or bare.
     public static let jpeg2000 = ImageFormat(rawValue: "image/jp2")
-    /// SVG, whose first element `svg` follows at most a declaration, comments and a document type.
-    public static let svg = ImageFormat(rawValue: "image/svg+xml")
     /// A document of Photoshop.
     public static let psd = ImageFormat(rawValue: "image/vnd.adobe.photoshop")
 

@@ -19,7 +19,7 @@ public struct ImageRequest: Sendable {
     /// The source of the bytes.
     public var source: Source
     /// The target size in pixels; nil, the default, for the image's own size, as is a size without pixels. An image is
-    /// never enlarged.
+    /// never enlarged, but a drawing (`SVGImageDecoder`) is drawn at this size.
     public var targetSize: PixelSize?
     /// The mode that fits the image to the target size, `.fit` by default. Without a target it has no effect.
     public var contentMode: ImageDecodingOptions.ContentMode

@@ -21,6 +21,7 @@ extension FuzzTarget {
         FuzzTarget(image: "tiff", .tiff),
         FuzzTarget(image: "heic", .heic),
         FuzzTarget(image: "jxl", .jpegXL),
+        svgSize,
         FuzzTarget(image: "jpeg-incremental", .jpeg, run: decodeIncrementally),
         FuzzTarget(image: "png-incremental", .png, repair: repairPNG, run: decodeIncrementally),
         FuzzTarget(image: "webp-incremental", .webp, run: decodeIncrementally),

@@ -40,6 +40,22 @@ import Testing
         #expect(answer(nil, from: cached) == .reject(.smaller))
     }
 
+    #if os(Linux)
+    @Test func aDrawingIsMadeLargerThanItsOriginal() {
+        func variant(_ target: PixelSize?, _ shown: PixelSize) -> Derivation.Variant {
+            Derivation.Variant(target: target, size: shown, originalSize: size(24, 24), isDrawing: true)
+        }
+        let cached = variant(size(200, 300), size(200, 200))
+        #expect(answer(size(100, 100), from: cached) == derive(size(100, 100)))
+        #expect(answer(nil, from: cached) == derive(size(24, 24)))
+        #expect(answer(size(100, 50), .fill, from: cached) == derive(size(100, 100), keeping: size(100, 50)))
+        #expect(answer(size(400, 400), from: cached) == .reject(.smaller))
+        #expect(answer(size(100, 100), from: variant(nil, size(24, 24))) == .reject(.smaller))
+        // A decoder that does not enlarge.
+        #expect(answer(size(20, 20), from: variant(size(200, 200), size(24, 24))) == .reject(.unexpectedSize))
+    }
+    #endif
+
     @Test func optionsThatComeToTheSamePictureAreTheSame() {
         // The whole original with four different targets, and a fill that crops nothing.
         for target in [nil, size(4_000, 3_000), size(5_000, 5_000)] {
