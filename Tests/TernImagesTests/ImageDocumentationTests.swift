@@ -38,6 +38,42 @@ import Foundation
         task.cancel()
     }
 
+    @Test func severalSources() async throws {
+        let kit = PipelineKit(
+            StubTransport { call in
+                call.path == "/mirror.png" ? .data(try Pictures.png()) : .status(503)
+            })
+        let pipeline = kit.pipeline
+        let (mirror, small) = (try url("https://b.example/mirror.png"), try url("https://a.example/small.png"))
+        var request = ImageRequest(try url("https://a.example/photo.png"))
+        request.alternatives = [.init(mirror), .lowData(small)]
+        let response = try await pipeline.response(for: request)
+        if let index = response.alternative { print("from", request.alternatives[index].source) }
+        #expect(response.alternative == 0)
+
+        struct Settings { var savesData = true }
+        let settings = Settings()
+        var configuration = ImagePipeline.Configuration()
+        configuration.lowDataMode = .init { settings.savesData }
+        #expect(configuration.lowDataMode.isOn())
+    }
+
+    @Test func imagesOfTheProgram() async throws {
+        struct Library {
+            func thumbnail(of id: Int, size: PixelSize?) async throws -> RasterImage { try gradient(400, 300) }
+            func bytes(of id: Int) async throws -> Data { try Pictures.png() }
+        }
+        let (library, mail, id) = (Library(), Library(), 7)
+        let photo = ImageRequest(
+            .image("library/\(id)") { options in
+                try await library.thumbnail(of: id, size: options.targetSize)
+            })
+        let attachment = ImageRequest(.data("mail/\(id)") { try await mail.bytes(of: id) })
+        let pipeline = PipelineKit(picture: Data()).pipeline
+        #expect(try await pipeline.image(from: photo).size.width == 400)
+        #expect(try await pipeline.image(from: attachment).size.width == 40)
+    }
+
     @Test func animationsAndPreviews() async throws {
         let kit = PipelineKit(picture: try Pictures.jpeg()) { $0.decoders = ImageDecoders() }
         let pipeline = kit.pipeline

@@ -13,7 +13,9 @@ final class Gallery {
     @ObservationIgnored private let server: PhotoServer
     @ObservationIgnored private let client: Client
     @ObservationIgnored private let prefetcher = ImagePrefetcher()
-    @ObservationIgnored private var batch: PrefetchBatch?
+    /// The photos that are loaded in advance, by number. A batch for each: those that are still wanted go on when the
+    /// list scrolls by a row.
+    @ObservationIgnored private var batches: [Int: PrefetchBatch] = [:]
 
     init() throws {
         server = try PhotoServer()
@@ -30,13 +32,19 @@ final class Gallery {
         }
     }
 
-    /// Loads the pictures of the 20 photos after one into memory, in place of those that were asked for before.
+    /// Loads the pictures of the 20 photos after one into memory, and cancels those of others that were asked for
+    /// before.
     @discardableResult
-    func prefetch(after photo: Photo) -> PrefetchBatch? {
-        batch?.cancel()
-        guard let index = photos.firstIndex(of: photo) else { return nil }
-        batch = prefetcher.prefetch(photos[(index + 1)...].prefix(20).map(\.url))
-        return batch
+    func prefetch(after photo: Photo) -> [PrefetchBatch] {
+        guard let index = photos.firstIndex(of: photo) else { return [] }
+        let next = photos[(index + 1)...].prefix(20)
+        let numbers = Set(next.map(\.id))
+        for (number, batch) in batches where !numbers.contains(number) {
+            batch.cancel()
+            batches[number] = nil
+        }
+        for photo in next where batches[photo.id] == nil { batches[photo.id] = prefetcher.prefetch([photo.request]) }
+        return next.compactMap { batches[$0.id] }
     }
 
     /// Begins a download of 4 MB that takes about 4 seconds, to a file in the folder for temporary files.

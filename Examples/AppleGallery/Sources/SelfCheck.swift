@@ -22,6 +22,8 @@ final class SelfCheck {
             await checkList(gallery)
             if let photo = gallery.photos.first {
                 await checkPrefetching(gallery, after: photo)
+                await checkMirror(gallery.photos)
+                await checkRetry(gallery.photos)
                 await checkImageView(photo)
                 await checkButton(photo)
             }
@@ -48,12 +50,33 @@ final class SelfCheck {
     }
 
     private func checkPrefetching(_ gallery: Gallery, after photo: Photo) async {
-        let progress = await gallery.prefetch(after: photo)?.finished()
-        check("20 photos are loaded in advance", progress?.finished == 20 && progress?.failed == 0)
+        let batches = gallery.prefetch(after: photo)
+        var loaded = 0
+        for batch in batches { loaded += await batch.finished().finished }
+        check("20 photos are loaded in advance", loaded == 20, "\(loaded)")
         guard gallery.photos.count > 1 else { return }
         let model = ImageModel()
         let load = model.loadImage(from: gallery.photos[1].url)
         check("a photo that was loaded in advance is shown at once", model.image != nil && load.result != nil)
+    }
+
+    private func checkMirror(_ photos: [Photo]) async {
+        guard let photo = photos.first(where: { $0.id % 10 == 9 && !Photo.failsOnce($0.id) }) else { return }
+        let model = ImageModel()
+        let result = await finished(model.loadImage(from: photo.request))
+        check("a photo that the first place has not comes from the mirror", model.image != nil, result)
+    }
+
+    private func checkRetry(_ photos: [Photo]) async {
+        guard let photo = photos.last(where: { Photo.failsOnce($0.id) }) else { return }
+        let model = ImageModel()
+        let display = ImageDisplay(placeholder: .thumbHash(photo.hash), current: .cleared)
+        _ = await finished(model.loadImage(from: photo.request, display: display))
+        check("a photo that fails says so", model.error != nil)
+        var request = photo.request
+        request.options.retriesFailed = true
+        let result = await finished(model.loadImage(from: request, display: display))
+        check("a second try shows it", model.error == nil && model.phase == .success(.network), result)
     }
 
     private func checkProgress(_ gallery: Gallery) async {

@@ -4,12 +4,36 @@ import Tern
 import TernImages
 import TernViewModels
 
-/// The photos, with a pull to refresh. Those below the screen are loaded in advance.
+/// The photos as a list or a grid, with a pull to refresh. Those below the screen are loaded in advance, and those above
+/// are cancelled.
 struct PhotoList: View {
     let gallery: Gallery
+    @State private var isGrid = false
 
     var body: some View {
         NavigationStack {
+            content
+                .navigationTitle("Photos")
+                .toolbar { Button(isGrid ? "List" : "Grid") { isGrid.toggle() } }
+                .refreshable { await gallery.refresh() }
+                .overlay {
+                    if let problem = gallery.problem { Text(problem.shortDescription) }
+                }
+        }
+        .task { await gallery.refresh() }
+    }
+
+    @ViewBuilder
+    private var content: some View {
+        if isGrid {
+            ScrollView {
+                LazyVGrid(columns: [GridItem(.adaptive(minimum: 80))]) {
+                    ForEach(gallery.photos) { photo in
+                        PhotoPicture(photo: photo).onAppear { gallery.prefetch(after: photo) }
+                    }
+                }
+            }
+        } else {
             List(gallery.photos) { photo in
                 NavigationLink {
                     PhotoPage(gallery: gallery, photo: photo)
@@ -18,30 +42,34 @@ struct PhotoList: View {
                 }
                 .onAppear { gallery.prefetch(after: photo) }
             }
-            .navigationTitle("Photos")
-            .refreshable { await gallery.refresh() }
-            .overlay {
-                if let problem = gallery.problem { Text(problem.shortDescription) }
-            }
         }
-        .task { await gallery.refresh() }
     }
 }
 
-/// A picture, decoded to the size of the row, and its title.
+/// A picture and its title.
 struct PhotoRow: View {
     let photo: Photo
 
     var body: some View {
         HStack {
-            RemoteImage(photo.url) {
-                Color.gray
-            } failure: { _ in
-                Image(systemName: "photo")
-            }
-            .frame(width: 80, height: 60)
+            PhotoPicture(photo: photo)
             Text(photo.title)
         }
+    }
+}
+
+/// A picture, decoded to its size on the screen: first from its hash, then from the network. A failure can be tried
+/// again.
+struct PhotoPicture: View {
+    let photo: Photo
+
+    var body: some View {
+        RemoteImage(photo.request, thumbHash: photo.hash) {
+            Color.gray
+        } failure: { _, retry in
+            Button("Try again", action: retry)
+        }
+        .frame(width: 80, height: 60)
     }
 }
 

@@ -31,9 +31,10 @@ struct MemoryTier: ~Copyable, Sendable {
 
     /// Returns another size from which the image of a load can be made, and the plan; nil if none is suitable.
     func variant(for key: ImageLoadKey) -> (stored: StoredImage, plan: DecodingPlan)? {
-        guard key.caching.memory.contains(.read), key.imageKey.processors.isEmpty, !key.options.includesData else {
-            return nil
-        }
+        // A source of decoded images may have a larger one than those that it gave for smaller sizes.
+        guard key.caching.memory.contains(.read), key.imageKey.processors.isEmpty, !key.options.includesData,
+            !key.imageKey.isDecodedBySource
+        else { return nil }
         return VariantCandidate.best(of: candidates(of: key.imageKey.source), for: key.imageKey)
     }
 

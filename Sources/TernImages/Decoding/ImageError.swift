@@ -66,6 +66,9 @@ public struct ImageError: Error, Sendable, CustomStringConvertible {
     public internal(set) var origin: String?
     /// The error that caused this one.
     public let underlying: (any Error)?
+    /// The errors of the request's other sources, in the order of their trials; empty if there was no other one. This
+    /// error is that of the source that was tried first.
+    public internal(set) var alternatives: [ImageError] = []
 
     /// Creates an error. Custom decoders and processors throw it, too.
     public init(_ kind: Kind, format: ImageFormat? = nil, _ message: String, underlying: (any Error)? = nil) {
@@ -79,9 +82,11 @@ public struct ImageError: Error, Sendable, CustomStringConvertible {
     /// The network error, for the kind `.network`.
     public var network: NetworkError? { underlying as? NetworkError }
 
-    /// The kind, the format, the reason and the origin in one line.
+    /// The kind, the format, the reason and the origin in one line, with those of the alternatives.
     public var description: String {
-        "image error \(kind)\(format.map { " (\($0))" } ?? ""): \(message)\(origin.map { ", loading \($0)" } ?? "")"
+        let own =
+            "image error \(kind)\(format.map { " (\($0))" } ?? ""): \(message)\(origin.map { ", loading \($0)" } ?? "")"
+        return ([own] + alternatives.map(\.description)).joined(separator: "; then ")
     }
 }
 
@@ -91,7 +96,8 @@ extension ImageError: LocalizedError {
 }
 
 extension ImageError: Hashable {
-    /// Returns whether kind, format, message and origin are equal. Underlying errors are not compared.
+    /// Returns whether kind, format, message and origin are equal. Underlying errors and those of alternatives are not
+    /// compared.
     public static func == (one: ImageError, other: ImageError) -> Bool {
         one.kind == other.kind && one.format == other.format && one.message == other.message
             && one.origin == other.origin

@@ -56,7 +56,7 @@ final class DecodeImageJob: LoadJob {
         let (context, key) = (pipeline.decodingContext, key)
         enter(.decode, in: pipeline) {
             self.run(in: pipeline, holding: .decode, on: context.executor) {
-                await context.decode(bytes.data, for: key)
+                await context.decode(bytes, for: key)
             } then: { decoded in
                 if let time = decoded.nanoseconds { pipeline.adaptDecodes(toNanoseconds: time) }
                 self.decoded(decoded.result, from: bytes, in: pipeline)

@@ -21,13 +21,15 @@ struct DecodingContext: Sendable {
         decrypt = configuration.hooks.decrypt
     }
 
-    /// Decrypts and decodes encoded bytes: an image, or the first frame of an animation with its frames.
+    /// Decrypts and decodes encoded bytes, or takes the image of the source: an image, or the first frame of an animation with its frames.
     ///
     /// Also returns the nanoseconds of the decoding; nil after a failure, which says little about other images.
     func decode(
-        _ data: Data, for key: ImageLoadKey
+        _ encoded: EncodedImage, for key: ImageLoadKey
     ) async -> (result: Result<StoredImage, ImageError>, nanoseconds: UInt64?) {
         do throws(ImageError) {
+            if let image = encoded.image { return (.success(try fitted(image, for: key)), nil) }
+            let data = encoded.data
             let bytes = if let decrypt { try await Self.decrypted(data, by: decrypt) } else { data }
             let start = MonotonicClock.nanoseconds()
             let stored = try image(from: bytes, for: key)
@@ -56,6 +58,14 @@ struct DecodingContext: Sendable {
         return StoredImage(
             image: image, animation: animation, data: nil, freshness: .always,
             preloadsFrames: key.options.preloadsAllFrames)
+    }
+
+    /// Makes the image of a source as small as the request calls for.
+    private func fitted(_ image: RasterImage, for key: ImageLoadKey) throws(ImageError) -> StoredImage {
+        let plan = DecodingPlan(size: image.size, key.imageKey.decoding)
+        var image = try image.resized(to: plan.scaled).cropped(to: plan.cropped)
+        image.scale = key.imageKey.scale
+        return StoredImage(image: image, animation: nil, data: nil, freshness: .always)
     }
 
     private static func decrypted(

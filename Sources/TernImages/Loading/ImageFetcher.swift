@@ -25,6 +25,8 @@ struct ImageFetch: Sendable {
     let priority: Request.Priority
     /// Whether the disk may keep what arrives of an interrupted response.
     let keepsPartialData: Bool
+    /// The options for a source of decoded images.
+    let decoding: ImageDecodingOptions
     /// The buffer for previews; nil without previews.
     let chunks: ChunkBuffer?
     /// Called with the progress, at most about thirty times a second.
@@ -36,6 +38,7 @@ struct ImageFetcher: Sendable {
     /// The result of a fetch.
     enum Fetched: Sendable {
         case bytes(Data, ImageFreshness, resumedFrom: Int, contentType: String? = nil)
+        case image(RasterImage)
         /// The server confirmed the cached bytes (304).
         case notModified(ImageFreshness)
     }
@@ -84,6 +87,8 @@ struct ImageFetcher: Sendable {
             return .bytes(try await read(path, limit: limit), .always, resumedFrom: 0)
         case .data(let load):
             return .bytes(try await data(from: load, limit: limit), .always, resumedFrom: 0)
+        case .image(let load):
+            return .image(try await image(from: load, fetch.decoding))
         case .request(let request):
             return try await load(fetch, sending: request, limit: limit)
         }
@@ -363,6 +368,19 @@ extension ImageFetcher {
         }
         try Self.check(data.count, limit: limit)
         return data
+    }
+
+    private func image(
+        from load: @concurrent @Sendable (ImageDecodingOptions) async throws -> RasterImage,
+        _ options: ImageDecodingOptions
+    ) async throws(ImageError) -> RasterImage {
+        do {
+            return try await load(options)
+        } catch {
+            if Task.isCancelled { throw .cancelled }
+            let reason = "the image closure of the request failed: \(ImageError.words(error))"
+            throw ImageError(.source, reason, underlying: error)
+        }
     }
 
     private static func check(_ count: Int, limit: Int) throws(ImageError) {

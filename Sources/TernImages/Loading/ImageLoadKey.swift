@@ -83,6 +83,8 @@ struct EncodedLoadKey: Sendable, Hashable {
         let sendsCookies: Bool
         let byteLimit: Int?
         let serial: UInt64?
+        /// The options that a source of decoded images gets; nil for sources of bytes.
+        let decoding: ImageDecodingOptions?
 
         init(_ key: ImageLoadKey, cachedFreshness: ImageFreshness?, caching: ImageRequest.Caching.Access) {
             source = key.imageKey.source
@@ -92,6 +94,7 @@ struct EncodedLoadKey: Sendable, Hashable {
             sendsCookies = key.options.handlesCookies
             byteLimit = key.options.responseByteLimit
             serial = key.serial
+            decoding = key.imageKey.isDecodedBySource ? key.imageKey.decoding : nil
         }
     }
 
@@ -119,6 +122,7 @@ struct EncodedLoadKey: Sendable, Hashable {
             || one.source == other.source && one.serial == other.serial && one.caching == other.caching
                 && one.allowsNetwork == other.allowsNetwork && one.validators == other.validators
                 && one.sendsCookies == other.sendsCookies && one.byteLimit == other.byteLimit
+                && one.decoding == other.decoding
     }
 
     func hash(into hasher: inout Hasher) {

@@ -125,7 +125,7 @@ final class LoadDataJob: LoadJob, Equatable {
         // The priority of this moment: it may have changed in the queue.
         let fetch = ImageFetch(
             request: request, key: dataKey.source, cachedFreshness: cachedFreshness, priority: priority.requested,
-            keepsPartialData: dataKey.caching.contains(.write), chunks: chunks
+            keepsPartialData: dataKey.caching.contains(.write), decoding: key.imageKey.decoding, chunks: chunks
         ) { pipeline.send(.progress(number, $0)) }
         run(in: pipeline, holding: .fetch) {
             await fetcher.result(of: fetch)
@@ -140,6 +140,10 @@ final class LoadDataJob: LoadJob, Equatable {
             var bytes = EncodedImage(
                 data: data, freshness: freshness, source: .network, trace: trace, contentType: contentType)
             bytes.trace.add(.network, .hit, detail: .bytes(data.count, before: offset))
+            store(bytes, in: pipeline)
+        case .success(.image(let image)):
+            var bytes = EncodedImage(data: Data(), freshness: .always, source: .network, trace: trace, image: image)
+            bytes.trace.add(.network, .hit, detail: .image(image.format, image.size))
             store(bytes, in: pipeline)
         case .success(.notModified(let freshness)): confirm(freshness, in: pipeline)
         case .failure(let error): fail(error, in: pipeline)

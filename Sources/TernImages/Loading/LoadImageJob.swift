@@ -271,7 +271,7 @@ final class LoadImageJob: LoadJob {
         end(in: pipeline).visit { subscriber in
             switch subscriber {
             case .job: pass(image: result, to: subscriber, in: pipeline)
-            case .task(let task) where !pipeline.answers(result, of: request, to: task.request): others.append(task)
+            case .task(let task) where !pipeline.answers(result, of: request, to: task.sentRequest): others.append(task)
             case .task(let task) where isUnchanged && task.current != nil: task.finish()
             case .task(let task): pipeline.finish(task, with: delivered)
             }

@@ -68,8 +68,11 @@ extension ImagePipeline {
         resumeCallers()
     }
 
-    /// Ends a task with the last result of its load. Its callers are resumed at the end of the turn.
+    /// Ends a task with the last result of its load, or goes on to its next source. Its callers are resumed at the end of
+    /// the turn.
     func finish(_ task: ImageTask, with result: Result<ImageResponse, ImageError>) {
+        // A message: loads of many sources that fail at once would otherwise nest.
+        guard let result = task.outcome(of: result) else { return send(.begin(task, stale: nil)) }
         task.finish(result, callers: &callers)
         // More would wait for the last of them.
         if callers.count >= 64 { resumeCallers() }

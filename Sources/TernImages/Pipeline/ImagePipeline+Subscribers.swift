@@ -8,7 +8,7 @@ extension ImagePipeline {
     /// - Parameter stale: The image in memory that a new load revalidates; nil to load the image.
     func subscribe(_ task: ImageTask, stale: StoredImage? = nil) {
         guard let key = task.loadKey, !task.isFinished else { return }
-        let job = imageJobs[key] ?? LoadImageJob(key, task.request, stale: stale)
+        let job = imageJobs[key] ?? LoadImageJob(key, task.sentRequest, stale: stale)
         let waitsForScrolling = task.request.options.waitsForScrolling
         add(.task(task), task.priorityInQueue, to: job, waitsForScrolling: waitsForScrolling)
         if job.isRunning { job.update(task, in: self) } else { start(job) }

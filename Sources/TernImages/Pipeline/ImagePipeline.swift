@@ -36,10 +36,11 @@ public actor ImagePipeline {
     nonisolated let partition: CachePartition
     /// The cache partition of the images whose requests send the session's cookies.
     nonisolated let cookiePartition: CachePartition
-    /// The hook and the clock that each request needs, beside the configuration: reading them there would copy all of
-    /// it.
+    /// The hook, the clock and the condition that requests need, beside the configuration: reading them there would copy
+    /// all of it.
     nonisolated let cacheKey: (@Sendable (ImageRequest) -> String?)?
     nonisolated let date: @Sendable () -> Date
+    nonisolated let lowDataMode: LowDataMode
     nonisolated let inbox = Mailbox<Message>()
 
     /// The running loads of images.
@@ -70,6 +71,7 @@ public actor ImagePipeline {
         self.configuration = configuration
         cacheKey = configuration.hooks.cacheKey
         date = configuration.now
+        lowDataMode = configuration.lowDataMode
         memory = MemoryTier(configuration)
         disk = DiskTier(configuration)
         secondLevel = SharedTier(configuration)
@@ -114,38 +116,42 @@ public actor ImagePipeline {
     ///
     /// Synchronous, from any thread. It accesses no file.
     public nonisolated func task(for request: ImageRequest) -> ImageTask {
-        let key = key(of: request)
-        guard request.caching.memory.contains(.read), let stored = memory.image(for: key),
-            stored.satisfies(request.options)
-        else { return beginLoad(of: key, request: request, stale: nil, response: nil) }
-        if let error = stored.rejection(by: request.options) {
-            return ImageTask(request, result: .failure(error.from(request.source.description)), pipeline: self)
-        }
-        let isStale = !stored.freshness.isFresh(at: date())
-        if isStale, request.options.revalidation == .beforeDelivery, request.caching.network {
-            return beginLoad(of: key, request: request, stale: stored, response: nil)
-        }
-        let trace = isStale ? ImageTrace.memoryStale : .memoryHit
-        let response = ImageResponse(stored, source: .memory, trace: trace).delivered(for: request.options, at: date())
-        if request.options.revalidation == .always || request.options.revalidation == .whenStale && isStale,
-            request.caching.network
-        {
-            return beginLoad(of: key, request: request, stale: stored, response: response)
-        }
-        return ImageTask(request, result: .success(response), pipeline: self)
+        if !request.alternatives.isEmpty { return taskForAlternatives(of: request) }
+        return task(for: request, sending: request, key: key(of: request), attempts: nil)
     }
 
-    /// Creates a task with a load.
+    /// Starts a load.
     /// - Parameters:
-    ///   - stale: The image from memory to revalidate.
-    ///   - response: The response with this image; nil if it must not be delivered before the revalidation.
-    private nonisolated func beginLoad(
-        of key: ImageKey, request: ImageRequest, stale: StoredImage?, response: ImageResponse?
+    ///   - sent: The request of the source that is tried first.
+    ///   - key: The key of its image.
+    ///   - attempts: The sources of a request with alternatives; nil for another one.
+    nonisolated func task(
+        for request: ImageRequest, sending sent: ImageRequest, key: ImageKey, attempts: SourceAttempts?
     ) -> ImageTask {
-        let task = ImageTask(request, loadKey: ImageLoadKey(key, request), pipeline: self)
-        if let response { task.deliver(response) }
-        send(.begin(task, stale: stale))
-        return task
+        func load(stale: StoredImage?, response: ImageResponse?) -> ImageTask {
+            let task = ImageTask(
+                request, loadKey: attempts?.key ?? ImageLoadKey(key, sent), attempts: attempts, pipeline: self)
+            if let response { task.deliver(response) }
+            send(.begin(task, stale: stale))
+            return task
+        }
+        guard sent.caching.memory.contains(.read), let stored = memory.image(for: key), stored.satisfies(sent.options)
+        else { return load(stale: nil, response: nil) }
+        if let error = stored.rejection(by: sent.options) {
+            return ImageTask(request, result: .failure(error.from(sent.source.description)), pipeline: self)
+        }
+        let isStale = !stored.freshness.isFresh(at: date())
+        if isStale, sent.options.revalidation == .beforeDelivery, sent.caching.network {
+            return load(stale: stored, response: nil)
+        }
+        let trace = isStale ? ImageTrace.memoryStale : .memoryHit
+        let response = ImageResponse(stored, source: .memory, trace: trace).delivered(for: sent.options, at: date())
+        if sent.options.revalidation == .always || sent.options.revalidation == .whenStale && isStale,
+            sent.caching.network
+        {
+            return load(stale: stored, response: response)
+        }
+        return ImageTask(request, result: .success(attempts?.marked(response) ?? response), pipeline: self)
     }
 
     /// Loads an image. Cancelling the calling Swift task cancels the load.
@@ -171,11 +177,26 @@ public actor ImagePipeline {
         try await response(for: ImageRequest(url))
     }
 
-    /// Loads the encoded bytes of a request's source, from the disk or the network, and stores them. Nothing is
-    /// decoded.
+    /// Loads the encoded bytes of a request's source, from the disk or the network, and stores them; those of the next
+    /// alternative if the source has none. Nothing is decoded.
     ///
     /// Encrypted bytes stay encrypted. Cancelling the calling Swift task stops the fetch, unless others wait for it.
     public func data(for request: ImageRequest) async throws(ImageError) -> Data {
+        var trials = trials(of: request)
+        while true {
+            do throws(ImageError) {
+                return try await bytes(for: trials.request)
+            } catch {
+                if let error = trials.next(after: error) { throw error }
+            }
+        }
+    }
+
+    /// Loads the encoded bytes of one source.
+    private func bytes(for request: ImageRequest) async throws(ImageError) -> Data {
+        if case .image = request.source.content {
+            throw ImageError(.source, "the source is a closure that returns an image, which has no encoded bytes")
+        }
         var request = request
         request.options.progressive = .none
         let caller = DataCallerJob(ImageLoadKey(key(of: request), request), request)
@@ -184,11 +205,7 @@ public actor ImagePipeline {
         endTurn()
         let result = await caller.waiter.wait(cancelled: .failure(.cancelled))
         caller.leaveDependency(in: self)
-        do throws(ImageError) {
-            return try result.get().data
-        } catch {
-            throw error.from(request.source.description)
-        }
+        return try result.get().data
     }
 
     /// Reports whether a view scrolls. Loads with `Options.waitsForScrolling` begin to fetch once scrolling has ended
@@ -197,38 +214,44 @@ public actor ImagePipeline {
 
     // MARK: Caches
 
-    /// Returns the image of exactly this request from memory, or nil. Synchronous, from any thread: it accesses no file
-    /// and does not wait.
+    /// Returns the image of exactly this request from memory, or nil: that of its source, or else of the first
+    /// alternative that is there. Synchronous, from any thread: it accesses no file and does not wait.
     public nonisolated func cachedImage(for request: ImageRequest) -> RasterImage? {
-        memory.image(for: key(of: request))?.image
+        firstInMemory(of: request) { memory.image(for: $0)?.image }
     }
 
     /// Returns the largest size of the request's image in memory, processed like it, or else not processed at all; nil
     /// if there is none. Use it as a placeholder. Synchronous, from any thread.
     public nonisolated func cachedVariant(of request: ImageRequest) -> RasterImage? {
-        memory.largestVariant(of: key(of: request))
+        firstInMemory(of: request) { memory.largestVariant(of: $0) }
     }
 
-    /// Puts an image into memory under a request's key, as if it had been loaded. Synchronous, from any thread.
+    /// Puts an image into memory under the key of a request's own source, as if it had been loaded. Synchronous, from
+    /// any thread.
     public nonisolated func cache(_ image: RasterImage, for request: ImageRequest) {
         let stored = StoredImage(image: image, animation: nil, data: nil, freshness: .always)
         memory.insert(stored, for: key(of: request))
     }
 
     /// Returns a Boolean value that indicates whether the disk has the request's encoded bytes or processed image, not
-    /// expired. Once the disk cache is open, this needs no system call.
+    /// expired, or those of an alternative. Once the disk cache is open, this needs no system call.
     public nonisolated func isOnDisk(_ request: ImageRequest) async -> Bool {
-        await disk.contains(key(of: request))
+        await isOnDisk(request, inAnySource: false)
     }
 
     /// Removes a request's image and its encoded bytes, partial ones included, from memory, the disk and the second
-    /// level. Other sizes in memory are removed too. Other processes keep what they have in memory and on their disks.
+    /// level, and those of its alternatives. Other sizes in memory are removed too. Other processes keep what they have
+    /// in memory and on their disks.
     public func remove(_ request: ImageRequest) async throws(ImageError) {
-        let key = key(of: request)
-        memory.remove(key)
-        failures.remove(sentKey(of: request))
-        try await disk.remove(key)
-        try await secondLevel.remove(key.source)
+        let requests = SourceTrials(request).trials.map(\.request)
+        for request in requests {
+            memory.remove(key(of: request))
+            failures.remove(sentKey(of: request))
+        }
+        for key in requests.map(key(of:)) {
+            try await disk.remove(key)
+            try await secondLevel.remove(key.source)
+        }
     }
 
     /// Removes everything from memory and disk, and what the second level has of the session's partition, and forgets
@@ -263,6 +286,7 @@ public actor ImagePipeline {
     package nonisolated func isOneLoad(_ one: ImageRequest, _ other: ImageRequest) -> Bool {
         one.options.requiresAnimation == other.options.requiresAnimation
             && ImageLoadKey(key(of: one), one) == ImageLoadKey(key(of: other), other)
+            && one.hasAlternatives(of: other)
     }
 }
 

@@ -74,6 +74,8 @@ extension ImagePipeline {
         /// The reachability whose changes reset the remembered failures; nil for none. `Reachability.shared` by
         /// default.
         public var reachability: Reachability? = Reachability.shared
+        /// The condition under which the alternatives of requests for low data are preferred. `.system` by default.
+        public var lowDataMode = LowDataMode.system
         /// Hooks that change requests and data; none by default.
         public var hooks = Hooks()
         /// The clock for the rate limit, the settling time, the pace of previews, and the lifetime of remembered

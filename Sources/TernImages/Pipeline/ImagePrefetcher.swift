@@ -133,7 +133,7 @@ public actor ImagePrefetcher {
         case .memory: _ = try await pipeline.response(for: request)
         case .disk:
             _ = try await pipeline.data(for: request)
-            guard await pipeline.isOnDisk(request) else {
+            guard await pipeline.isOnDisk(request, inAnySource: true) else {
                 let reason =
                     pipeline.disk.reason ?? "the response, the request or the configuration forbids it"
                 throw ImageError(.source, "the disk cache did not store the image: \(reason)").from(

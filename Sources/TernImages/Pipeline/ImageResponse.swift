@@ -28,6 +28,8 @@ public struct ImageResponse: Sendable {
     /// A Boolean value that indicates whether the image comes from a cache and is stale by the headers of its response.
     /// The request's `revalidation` decides whether the pipeline loads it again.
     public var isStale = false
+    /// The index of the request's alternative that the image comes from; nil, the default, for the request's own source.
+    public internal(set) var alternative: Int?
     /// The decisions at each cache and stage, in order.
     public var trace: ImageTrace
 

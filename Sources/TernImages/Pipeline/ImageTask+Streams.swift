@@ -9,8 +9,9 @@ import Foundation
 
 extension ImageTask {
     /// The progress of the fetch: the current element first, and the last element in any case. The fraction of the last
-    /// element is 1 if the load has an image. An image from a cache has only the last element, of zero bytes. Each
-    /// access returns a separate stream.
+    /// element is 1 if the load has an image. An image from a cache has only the last element, of zero bytes. With
+    /// alternatives (`ImageRequest.alternatives`), the progress begins again with each source. Each access returns a
+    /// separate stream.
     public var progress: AsyncStream<Session.Progress> {
         changes { old, new in
             if new.end != nil { return [new.progress] }
@@ -98,6 +99,12 @@ extension ImageTask {
             if let response { return .success(response) }
             if case .failure(let error)? = end { return .failure(error) }
             return nil
+        }
+
+        /// Begins the progress again, for the next source. Returns false if none was reported.
+        mutating func beginAgain() -> Bool {
+            progress = Session.Progress()
+            return hasProgress
         }
 
         mutating func add(_ response: ImageResponse) {

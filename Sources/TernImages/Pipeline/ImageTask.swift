@@ -16,8 +16,10 @@ public final class ImageTask: Sendable, Identifiable {
     public let id: UInt64
     /// The request that the task loads.
     public let request: ImageRequest
-    /// The identity of the load that the task subscribes to; nil for an image from memory, without a load.
-    let loadKey: ImageLoadKey?
+    /// The identity of the first load that the task subscribes to; nil for an image from memory, without a load.
+    private let firstKey: ImageLoadKey?
+    /// The sources of a request with alternatives; nil for another one.
+    private let attempts: SourceAttempts?
     /// The pipeline that loads. It lives at least as long as its tasks.
     private let pipeline: ImagePipeline
     private let state: Lock<State>
@@ -39,7 +41,8 @@ public final class ImageTask: Sendable, Identifiable {
     init(_ request: ImageRequest, result: Result<ImageResponse, ImageError>, pipeline: ImagePipeline) {
         id = Self.numbers.next()
         self.request = request
-        loadKey = nil
+        firstKey = nil
+        attempts = nil
         self.pipeline = pipeline
         var state = State(priority: LoadPriority(request.priority, isVisible: request.isVisible))
         state.newest.end(result.map { $0 })
@@ -47,15 +50,21 @@ public final class ImageTask: Sendable, Identifiable {
         backgroundTime = nil
     }
 
-    init(_ request: ImageRequest, loadKey: ImageLoadKey, pipeline: ImagePipeline) {
+    init(_ request: ImageRequest, loadKey: ImageLoadKey, attempts: SourceAttempts?, pipeline: ImagePipeline) {
         id = Self.numbers.next()
         self.request = request
-        self.loadKey = loadKey
+        firstKey = loadKey
+        self.attempts = attempts
         self.pipeline = pipeline
         state = Lock(State(priority: LoadPriority(request.priority, isVisible: request.isVisible)))
         backgroundTime = request.options.continuesInBackground ? pipeline.configuration.backgroundTime : nil
         backgroundTime?.beginLoad()
     }
+
+    /// The identity of the load that the task subscribes to; nil for an image from memory, without a load.
+    var loadKey: ImageLoadKey? { attempts?.key ?? firstKey }
+    /// The request with the source that is tried now, and without alternatives.
+    var sentRequest: ImageRequest { attempts?.request ?? request }
 
     // MARK: Result
 
@@ -165,6 +174,7 @@ public final class ImageTask: Sendable, Identifiable {
     /// Returns false if the request rejects the image; the task has ended then.
     @discardableResult
     func deliver(_ response: ImageResponse) -> Bool {
+        let response = attempts?.marked(response) ?? response
         if let error = failure(after: .success(response)) {
             end { _ in .failure(error) }
             return false
@@ -174,6 +184,21 @@ public final class ImageTask: Sendable, Identifiable {
             return true
         }
         return true
+    }
+
+    /// Returns the last result of a load for the task; nil if another source is tried instead, which the caller must
+    /// begin.
+    func outcome(of result: Result<ImageResponse, ImageError>) -> Result<ImageResponse, ImageError>? {
+        guard let attempts else { return result }
+        switch result {
+        case .success(let response): return .success(attempts.marked(response))
+        case .failure(let error):
+            // A failed revalidation keeps the delivered image.
+            guard !isFinished, current == nil else { return result }
+            if let error = attempts.next(after: error, in: pipeline) { return .failure(error) }
+            update { $0.beginAgain() }
+            return nil
+        }
     }
 
     /// Ends the task with the last result of its load, and adds the callers that wait for one to the list: the caller
@@ -200,7 +225,7 @@ public final class ImageTask: Sendable, Identifiable {
             case .success(let response): response.stored.rejection(by: request.options)
             case .failure(let error): error
             }
-        return error?.from(request.source.description)
+        return error?.from(sentRequest.source.description)
     }
 
     /// Ends the task with the last image, or with nil if one was delivered before. Returns false if the task had ended.

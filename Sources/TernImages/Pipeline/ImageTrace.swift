@@ -3,6 +3,9 @@
 public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
     /// A cache or stage.
     public enum Stage: String, Sendable, Hashable {
+        /// One of the sources of a request with alternatives. Its steps are the failures of those before the one that
+        /// the image comes from.
+        case source
         /// Decoded images in memory.
         case memory
         /// Another size of the same image in memory.
@@ -58,6 +61,7 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         private var words: String {
             let (thing, place) =
                 switch stage {
+                case .source: ("source", "")
                 case .memory: (lazyDetail.isProcessor ? "processed image" : "image", "memory")
                 case .variant: ("another size", "memory")
                 case .processed: ("processed image", "disk")

@@ -9,6 +9,9 @@ struct ImageKey: Sendable, Hashable {
     /// Indicates whether the frames of an animation are kept, and whether they are processed.
     let animation: Animation
 
+    /// Whether the source gives decoded images, each for the options of one request.
+    let isDecodedBySource: Bool
+
     enum Animation: Sendable, Hashable {
         case frames, processedFrames, firstFrame
     }
@@ -30,6 +33,7 @@ struct ImageKey: Sendable, Hashable {
         // NaN would make the key unequal to itself.
         let given = request.scale.flatMap { $0.isFinite && $0 > 0 ? $0 : nil }
         scale = given ?? request.source.nameScale
+        isDecodedBySource = if case .image = request.source.content { true } else { false }
         animation =
             options.decodesFirstFrameOnly
             ? .firstFrame : options.processesAnimations && !processors.isEmpty ? .processedFrames : .frames
@@ -40,6 +44,7 @@ struct ImageKey: Sendable, Hashable {
         decoding = key.decoding
         scale = key.scale
         animation = key.animation
+        isDecodedBySource = key.isDecodedBySource
         self.processors = processors
     }
 

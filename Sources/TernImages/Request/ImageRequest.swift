@@ -18,6 +18,9 @@ public import Foundation
 public struct ImageRequest: Sendable {
     /// The source of the bytes.
     public var source: Source
+    /// Other sources of the image, which are tried in order after a failure, or preferred to save data; none by
+    /// default.
+    public var alternatives: [Alternative] = []
     /// The target size in pixels; nil, the default, for the image's own size, as is a size without pixels. An image is
     /// never enlarged, but a drawing (`SVGImageDecoder`) is drawn at this size.
     public var targetSize: PixelSize?
@@ -68,6 +71,7 @@ extension ImageRequest {
             case request(Request)
             case file(String)
             case data(@concurrent @Sendable () async throws -> Data)
+            case image(@concurrent @Sendable (ImageDecodingOptions) async throws -> RasterImage)
             case invalid(String)
 
             /// The file name, without a query.
@@ -75,7 +79,7 @@ extension ImageRequest {
                 switch self {
                 case .request(let request): request.target.path
                 case .file(let path): path
-                case .data, .invalid: key.text
+                case .data, .image, .invalid: key.text
                 }
             }
         }
@@ -165,12 +169,33 @@ extension ImageRequest {
         /// Returns a source that gets the bytes from a closure. Equal identifiers must mean equal images, and different
         /// identifiers different images.
         ///
-        /// The closure counts as one of the pipeline's fetches until it returns. It must not wait for another image of
+        /// The task of the closure is cancelled together with the load. The closure counts as one of the pipeline's
+        /// fetches until it returns. It must not wait for another image of
         /// the same pipeline, because that image may wait for its slot.
         public static func data(
             _ identifier: String, _ load: @escaping @concurrent @Sendable () async throws -> Data
         ) -> Source {
             Source(content: .data(load), key: SourceKey(text: "data:\(identifier)"))
+        }
+
+        /// Returns a source that gets the decoded image from a closure, for example a thumbnail of a photo library or a
+        /// frame of a video. Equal identifiers must mean equal images, and different identifiers different images.
+        ///
+        /// ```swift
+        /// let request = ImageRequest(.image(photo.id) { options in
+        ///     try await library.thumbnail(of: photo, size: options.targetSize)
+        /// })
+        /// ```
+        /// The closure gets the size that the request or the view calls for, and is called once for each size. An image
+        /// that is larger than that is made smaller. The task of the closure is cancelled together with the load. As
+        /// with `data`, the closure counts as a fetch, and must not wait for another image of the pipeline. Its images
+        /// are kept in memory and, with processed images on the disk (`ImagePipeline.DiskContent`), there too.
+        /// `ImagePipeline.data(for:)` fails, because there are no encoded bytes.
+        public static func image(
+            _ identifier: String,
+            _ load: @escaping @concurrent @Sendable (ImageDecodingOptions) async throws -> RasterImage
+        ) -> Source {
+            Source(content: .image(load), key: SourceKey(text: "image:\(identifier)"))
         }
 
         /// The URL, the file's path, or the kind of the identifier; without user information and query values.
@@ -179,6 +204,7 @@ extension ImageRequest {
             case .request(let request): request.description
             case .file(let path): "file \(path)"
             case .data: "data of \(key.text.dropFirst(5))"
+            case .image: "image of \(key.text.dropFirst(6))"
             case .invalid: "an invalid URL"
             }
         }
@@ -256,7 +282,7 @@ extension ImageRequest.Source {
         switch content {
         case .request(let request): request.url
         case .file(let path): URL(filePath: path)
-        case .data, .invalid: nil
+        case .data, .image, .invalid: nil
         }
     }
 

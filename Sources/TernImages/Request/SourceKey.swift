@@ -29,7 +29,7 @@ struct SourceKey: Sendable, Hashable {
     /// Whether the caller chose the name and it has a blank, so that its end in a key cannot be told from the fields
     /// behind it.
     var hasNameWithBlank: Bool {
-        ["key:", "data:", "file:"].contains { name.hasPrefix($0) } && name.utf8.contains(UInt8(ascii: " "))
+        ["key:", "data:", "image:", "file:"].contains { name.hasPrefix($0) } && name.utf8.contains(UInt8(ascii: " "))
     }
 
     init(text: String) { self.init(name: text, partition: "", isPrivate: false) }

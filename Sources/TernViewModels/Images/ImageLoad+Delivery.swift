@@ -132,7 +132,7 @@ extension ImageLoad {
     // MARK: The end
 
     func failWithoutURL() {
-        let error = request.source.refusal ?? ImageError(.invalidURL, "there is no URL")
+        let error = request.refusal ?? ImageError(.invalidURL, "there is no URL")
         showSubstitute { $0.failWithoutURL($1, error: error, substitutes: $2) }
         end(.failure(error), state.cancel())
     }

@@ -116,7 +116,7 @@ public final class ImageLoad: BindingContent {
 
     func begin() {
         guard isCurrent else { return }
-        let refusal = request.source.refusal
+        let refusal = request.refusal
         let needsSize = refusal == nil && display?.decodesToViewSize ?? false && request.targetSize == nil
         let size = needsSize ? viewSize : nil
         if let size { request.targetSize = size }

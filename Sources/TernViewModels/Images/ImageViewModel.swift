@@ -148,7 +148,7 @@ extension ImageLoad {
         guard isActive, lastResponse == nil, let own = self.pipeline, own === pipeline,
             self.display?.deliversLike(display) ?? false
         else { return false }
-        return request.source.refusal == nil && own.isOneLoad(originalRequest, request)
+        return request.refusal == nil && own.isOneLoad(originalRequest, request)
     }
 }
 

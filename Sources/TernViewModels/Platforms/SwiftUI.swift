@@ -21,14 +21,21 @@ public import Foundation
 /// RemoteImage(ImageRequest(photo.url)) { phase, image in
 ///     if let image { image.resizable() } else if case .failure = phase { Text("No picture") }
 /// }
+///
+/// RemoteImage(request, thumbHash: photo.hash) {
+///     Color.gray
+/// } failure: { error, retry in
+///     Button("Try again", action: retry)
+/// }
 /// ```
 ///
 /// The load begins when the view appears, restarts when the request changes, and is cancelled when the view disappears.
 /// An image in memory is there at once, or with `decodesToViewSize` as soon as the size is known. An image from another
-/// source appears with an animation, unless `ImageDisplay.transition` says otherwise.
+/// source replaces the placeholder and its previews with one animation, unless `ImageDisplay.transition` says otherwise;
+/// the content is a new view from then on. Placeholder and previews replace each other at once.
 public struct RemoteImage<Content: View>: View {
     private let source: RemoteImageSource
-    private let content: (ImagePhase, Image?) -> Content
+    private let content: (ImagePhase, Image?, _ retry: @escaping @MainActor () -> Void) -> Content
     @State private var model = ImageModel()
     @Environment(\.displayScale) private var displayScale
 
@@ -43,14 +50,37 @@ public struct RemoteImage<Content: View>: View {
         _ request: ImageRequest, display: ImageDisplay = ImageDisplay(current: .cleared),
         pipeline: ImagePipeline? = nil, @ViewBuilder content: @escaping (ImagePhase, Image?) -> Content
     ) {
-        source = RemoteImageSource(request: request, pipeline: pipeline ?? .shared, display: display)
+        self.init(request, thumbHash: nil, display: display, pipeline: pipeline) { phase, image, _ in
+            content(phase, image)
+        }
+    }
+
+    /// Creates a view of a request's image whose content can try a failed load again. Otherwise works like the
+    /// initializer with a closure of a phase and an image.
+    ///
+    /// - Parameters:
+    ///   - thumbHash: A `ThumbHash` in Base64, whose picture is the placeholder until there is a preview or the image;
+    ///     nil, the default, for the placeholder of the display.
+    ///   - content: Builds the content for a phase and an image. The third parameter loads the image again, also after
+    ///     a failure that the pipeline remembers.
+    public init(
+        _ request: ImageRequest, thumbHash: String? = nil, display: ImageDisplay = ImageDisplay(current: .cleared),
+        pipeline: ImagePipeline? = nil,
+        @ViewBuilder content:
+            @escaping (ImagePhase, Image?, _ retry: @escaping @MainActor () -> Void) -> Content
+    ) {
+        source = RemoteImageSource(
+            request: request, thumbHash: thumbHash, pipeline: pipeline ?? .shared, display: display)
         self.content = content
     }
 
     /// The content, in the space that the view is offered.
     public var body: some View {
-        let update = model.lastUpdate
-        framed(content(model.phase, update?.content.swiftUIImage))
+        let (update, phase) = (model.lastUpdate, model.phase)
+        let isLoaded = if case .success = phase { true } else { false }
+        // One view until the image is there, and another one from then on: the change is what fades.
+        let shown = content(phase, update?.content.swiftUIImage, retry).id(isLoaded).transition(.opacity)
+        framed(shown)
             .animation(update?.transition == nil ? nil : .easeInOut(duration: 0.25), value: update?.phase)
             .onGeometryChange(for: PixelSize?.self) { [displayScale] in
                 PixelSize($0.size, scale: displayScale)
@@ -60,23 +90,31 @@ public struct RemoteImage<Content: View>: View {
             // Not in a task, which begins later: an image in memory must be in the first frame.
             .onAppear {
                 model.setImagesVisible(true)
-                load()
+                load(source.request)
             }
             .onDisappear {
                 model.cancelImageLoad()
                 model.setImagesVisible(false)
             }
-            .onChange(of: source) { load() }
+            .onChange(of: source) { load(source.request) }
     }
 
-    private func load() {
+    private func retry() {
+        var request = source.request
+        request.options.retriesFailed = true
+        load(request)
+    }
+
+    private func load(_ request: ImageRequest) {
+        var display = source.display
+        if let placeholder = ImageContent.thumbHash(source.thumbHash) { display.placeholder = placeholder }
         model.imagePipeline = source.pipeline
-        model.loadImage(from: source.request, display: source.display)
+        model.loadImage(from: request, display: display)
     }
 
     /// Frames the content so that there is always something that can appear and has a size.
     @ViewBuilder
-    private func framed(_ content: Content) -> some View {
+    private func framed(_ content: some View) -> some View {
         if source.display.decodesToViewSize {
             Color.clear.overlay { content }.clipped()
         } else {
@@ -91,6 +129,7 @@ public struct RemoteImage<Content: View>: View {
 /// The request, the pipeline and the display of a remote image.
 private struct RemoteImageSource: Equatable {
     let request: ImageRequest
+    let thumbHash: String?
     let pipeline: ImagePipeline
     let display: ImageDisplay
 
@@ -125,19 +164,43 @@ extension RemoteImage {
     /// that size; give it a frame.
     ///
     /// - Parameters:
+    ///   - thumbHash: A `ThumbHash` in Base64, whose picture is shown in place of the placeholder; nil, the default, for
+    ///     none.
     ///   - contentMode: The way the image uses the space: `.fill`, the default, crops it, and `.fit` shows all of it.
     ///   - placeholder: The view to show while the image loads.
     ///   - failure: The view to show after the load has failed.
     public init<Placeholder: View, Failure: View>(
-        _ url: URL?, contentMode: ContentMode = .fill, @ViewBuilder placeholder: @escaping () -> Placeholder,
+        _ url: URL?, thumbHash: String? = nil, contentMode: ContentMode = .fill,
+        @ViewBuilder placeholder: @escaping () -> Placeholder,
         @ViewBuilder failure: @escaping (ImageError) -> Failure
+    ) where Content == RemoteImageContent<Placeholder, Failure> {
+        let request = ImageRequest(url, contentMode: contentMode == .fill ? .fill : .fit)
+        self.init(request, thumbHash: thumbHash, placeholder: placeholder) { error, _ in failure(error) }
+    }
+
+    /// Creates a view of a request's image, with a view for a failure that can try again. It takes all the space that it
+    /// is offered, and the image is decoded to that size; give it a frame. The request's `contentMode` says how the
+    /// image uses the space.
+    ///
+    /// - Parameters:
+    ///   - thumbHash: A `ThumbHash` in Base64, whose picture is shown in place of the placeholder; nil, the default, for
+    ///     none.
+    ///   - pipeline: The pipeline that loads; nil, the default, for `ImagePipeline.shared`.
+    ///   - placeholder: The view to show while the image loads.
+    ///   - failure: The view to show after the load has failed. The second parameter loads the image again, also after a
+    ///     failure that the pipeline remembers.
+    public init<Placeholder: View, Failure: View>(
+        _ request: ImageRequest, thumbHash: String? = nil, pipeline: ImagePipeline? = nil,
+        @ViewBuilder placeholder: @escaping () -> Placeholder,
+        @ViewBuilder failure: @escaping (ImageError, _ retry: @escaping @MainActor () -> Void) -> Failure
     ) where Content == RemoteImageContent<Placeholder, Failure> {
         var display = ImageDisplay(current: .cleared)
         display.decodesToViewSize = true
-        let request = ImageRequest(url, contentMode: contentMode == .fill ? .fill : .fit)
-        self.init(request, display: display) { phase, image in
-            RemoteImageContent(
-                phase: phase, image: image, contentMode: contentMode, placeholder: placeholder, failure: failure)
+        let contentMode: ContentMode = request.contentMode == .fit ? .fit : .fill
+        self.init(request, thumbHash: thumbHash, display: display, pipeline: pipeline) { phase, image, retry in
+            RemoteImageContent(phase: phase, image: image, contentMode: contentMode, placeholder: placeholder) {
+                failure($0, retry)
+            }
         }
     }
 }

@@ -150,6 +150,35 @@ struct ImageViewDocumentationTests {
         #expect(view.widths == [40, 40])
     }
 
+    @Test func anotherTryAndOtherSources() async throws {
+        let (view, display) = (view(), ImageDisplay())
+        var request = photos.request("/none")
+        request.options.retriesFailed = true
+        view.loadImage(from: request, display: display)
+        let (mirror, small) = (photos.url("/40"), photos.url("/20"))
+        let hash: String? = nil
+        request.alternatives = [.init(mirror), .lowData(small)]
+        view.loadImage(from: request, display: ImageDisplay(placeholder: .thumbHash(hash)))
+        await eventually { view.widths == [40] }
+    }
+
+    @Test func longLists() async throws {
+        let prefetcher = ImagePrefetcher(pipeline: photos.pipeline)
+        var batches: [Int: PrefetchBatch] = [:]
+        func request(_ row: Int) -> ImageRequest { photos.request("/\(row + 1)") }
+        func prefetch(_ rows: Range<Int>) {
+            for (row, batch) in batches where !rows.contains(row) {
+                batch.cancel()
+                batches[row] = nil
+            }
+            for row in rows where batches[row] == nil { batches[row] = prefetcher.prefetch([request(row)]) }
+        }
+        prefetch(0..<10)
+        prefetch(5..<15)
+        for batch in batches.values { #expect(await batch.finished().finished == 1) }
+        #expect((5..<15).allSatisfy { photos.pipeline.cachedImage(for: request($0)) != nil })
+    }
+
     @Test func withoutAURL() async throws {
         let (view, grey, nobody) = (view(), try PhotoDecoder.image(1), try PhotoDecoder.image(3))
         view.loadImage(from: nil, display: ImageDisplay(placeholder: .image(grey), fallback: .image(nobody)))

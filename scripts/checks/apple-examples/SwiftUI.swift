@@ -35,6 +35,29 @@ private struct PhotoPage: View {
     }
 }
 
+private struct PhotoRow: View {
+    let url: URL?
+    let mirror: URL?
+    let small: URL?
+    let hash: String?
+
+    var body: some View {
+        RemoteImage(request, thumbHash: hash) {
+            Color.gray
+        } failure: { error, retry in
+            Button("Try again", action: retry)
+        }
+        .frame(width: 80, height: 80)
+    }
+
+    private var request: ImageRequest {
+        var request = ImageRequest(url, contentMode: .fill)
+        request.alternatives = [.init(mirror), .lowData(small)]
+        request.options.progressive = .scans
+        return request
+    }
+}
+
 private struct DownloadBar: View {
     let task: SessionTask<Response<Data>>
     @State private var progress = ObservableProgress()

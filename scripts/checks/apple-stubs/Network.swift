@@ -9,6 +9,7 @@ public enum NWInterface {
 public struct NWPath: Equatable, Sendable {
     public enum Status: Sendable { case satisfied, unsatisfied, requiresConnection }
     public var status: NWPath.Status { .satisfied }
+    public var isConstrained: Bool { false }
     public func usesInterfaceType(_ type: NWInterface.InterfaceType) -> Bool { false }
 }
 

@@ -93,7 +93,30 @@ public struct List<SelectionValue: Hashable, Content: View>: PrimitiveView {
     {}
 }
 
-public struct ForEach<Data: RandomAccessCollection, ID: Hashable, Content: View>: PrimitiveView {}
+public struct ForEach<Data: RandomAccessCollection, ID: Hashable, Content: View>: PrimitiveView {
+    public init(_ data: Data, @ViewBuilder content: @escaping (Data.Element) -> Content)
+    where ID == Data.Element.ID, Data.Element: Identifiable {}
+}
+
+public struct ScrollView<Content: View>: PrimitiveView {
+    public init(@ViewBuilder content: () -> Content) {}
+}
+
+public struct GridItem: Sendable {
+    public enum Size: Sendable {
+        case fixed(CGFloat)
+        case flexible(minimum: CGFloat = 10, maximum: CGFloat = .infinity)
+        case adaptive(minimum: CGFloat, maximum: CGFloat = .infinity)
+    }
+    public init(_ size: GridItem.Size = .flexible(), spacing: CGFloat? = nil, alignment: Alignment? = nil) {}
+}
+
+public struct LazyVGrid<Content: View>: PrimitiveView {
+    public init(
+        columns: [GridItem], alignment: HorizontalAlignment = .center, spacing: CGFloat? = nil,
+        @ViewBuilder content: () -> Content
+    ) {}
+}
 
 public struct NavigationStack<Data, Root: View>: PrimitiveView {
     public init(@ViewBuilder root: () -> Root) where Data == NavigationPath {}
@@ -163,6 +186,10 @@ public struct Animation: Equatable, Sendable {
     public static func easeInOut(duration: Double) -> Animation { Animation() }
 }
 
+public struct AnyTransition {
+    @MainActor @preconcurrency public static let opacity = AnyTransition()
+}
+
 public struct GeometryProxy {
     public var size: CGSize { CGSize(width: 0, height: 0) }
 }
@@ -205,6 +232,9 @@ extension View {
         for type: T.Type, of transform: @escaping @Sendable (GeometryProxy) -> T, action: @escaping (T) -> Void
     ) -> some View { EmptyView() }
     nonisolated public func animation<V: Equatable>(_ animation: Animation?, value: V) -> some View { EmptyView() }
+    nonisolated public func id<ID: Hashable>(_ id: ID) -> some View { EmptyView() }
+    nonisolated public func transition(_ t: AnyTransition) -> some View { EmptyView() }
+    nonisolated public func toolbar<Content: View>(@ViewBuilder content: () -> Content) -> some View { EmptyView() }
     nonisolated public func aspectRatio(_ aspectRatio: CGFloat? = nil, contentMode: ContentMode) -> some View {
         EmptyView()
     }

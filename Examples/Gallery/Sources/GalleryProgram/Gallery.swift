@@ -27,13 +27,16 @@ final class Gallery {
     let spinner = Spinner()
     let pauseButton = Button("Pause")
     let downloadButton = Button("Download")
+    let listButton = Button("10,000 rows")
     let photoButton = PhotoButton(width: 88, height: 66)
     private let server: PhotoServer
     private let client: Client
+    let pipeline: ImagePipeline
     private let count: Int
 
     init(_ server: PhotoServer, _ pipeline: ImagePipeline, format: ImageFormat, count: Int = 600) {
         self.server = server
+        self.pipeline = pipeline
         self.count = count
         client = Client(baseURL: server.baseURL)
         PhotoCell.imagePipeline = pipeline
@@ -52,10 +55,10 @@ final class Gallery {
 
     private func layOut() {
         bar.expand(vertically: false)
-        for control in [bar, pauseButton, downloadButton] { control.centerVertically() }
+        for control in [bar, pauseButton, downloadButton, listButton] { control.centerVertically() }
         let row = Stack(.row, spacing: 12)
         row.setMargin(12)
-        row.add(photoButton).add(bar).add(spinner).add(pauseButton).add(downloadButton)
+        row.add(photoButton).add(bar).add(spinner).add(pauseButton).add(downloadButton).add(listButton)
         pull.expand()
         window.setContent(Stack(.column).add(pull).add(row))
     }
@@ -64,6 +67,7 @@ final class Gallery {
         pauseButton.isEnabled = false
         pauseButton.pausesAtClick()
         downloadButton.onClick { [weak self] in self?.startDownload() }
+        listButton.onClick { [weak self] in self?.openList() }
         pull.onPull = { [weak self] in self?.refresh() }
     }
 
@@ -83,6 +87,14 @@ final class Gallery {
         bar.bindDownloadProgress(of: task)
         spinner.bindActivity(to: task)
         pauseButton.bindPause(to: task)
+    }
+
+    /// Opens a window with a list of 10,000 photos.
+    func openList() {
+        let list = PhotoList(server, pipeline)
+        // The signal holds the list as long as its window is open.
+        list.window.on("destroy") { _ in list.cancel() }
+        list.window.present()
     }
 
     /// Asks the server again, and then shows every photo again.
@@ -124,11 +136,13 @@ extension PhotoCell {
     func load(from url: URL) { load(ImageRequest(url)) }
 
     func load(_ request: ImageRequest) {
-        var display = ImageDisplay(placeholder: Self.grey.map { .image($0) }, failure: Self.red.map { .image($0) })
+        var display = ImageDisplay(placeholder: Self.grey.map { .image($0) }, failure: Self.failure)
         display.decodesToViewSize = true
         loadImage(from: request, display: display)
     }
 
     private static let grey = RasterImage(size: PixelSize(width: 1, height: 1), premultiplied: [224, 224, 224, 255])
+    /// A red picture.
+    static var failure: ImageContent? { red.map { .image($0) } }
     private static let red = RasterImage(size: PixelSize(width: 1, height: 1), premultiplied: [224, 96, 96, 255])
 }

@@ -92,18 +92,27 @@ struct Photo: Sendable, Hashable {
 ///
 /// | Route | Answer |
 /// |---|---|
-/// | /photos/N.png, /photos/N.jpg | the photo of a number; `?width=` pixels, 352 by default; `?held` waits for `release()` |
+/// | /photos/N.png, /photos/N.jpg | the photo of a number; `?width=` pixels, 352 by default |
 /// | /bytes/N?rate= | N bytes; `?rate=` bytes per second |
+///
+/// For a photo, `?held` waits for `release()`; `?missing` is answered by 404, and so is
+/// the first request with `?fails` and the same `?n=`.
 final class PhotoServer: Sendable {
     private let server: LoopbackServer
     private let gate = LoopbackServer.Gate()
     private let archive = PhotoArchive()
 
     init() throws {
+        let failed = Mutex<Set<String>>([])
         server = try LoopbackServer { [gate, archive] exchange in
             let request = exchange.request
             guard let address = PhotoAddress(path: request.path) else { return try LoopbackServer.answerDemo(exchange) }
-            if request.query.contains(where: { $0.name == "held" }) { try exchange.wait(for: gate) }
+            func has(_ name: String) -> Bool { request.query.contains { $0.name == name } }
+            if has("held") { try exchange.wait(for: gate) }
+            let name = "\(address) \(request.query("n") ?? "")"
+            if has("missing") || has("fails") && failed.withLock({ $0.insert(name).inserted }) {
+                return try exchange.respond(status: 404)
+            }
             let width = request.query("width").flatMap { Int($0) } ?? PhotoArchive.usualWidth
             let bytes = try archive.bytes(of: address, width: width)
             try exchange.respond(headers: [("Content-Type", address.format.rawValue)], body: bytes)

@@ -15,6 +15,7 @@ struct SelfCheck {
 
     func run() async {
         await checkPhotos()
+        await checkList()
         await checkClosing()
         await checkCancelling()
         await checkDownload()

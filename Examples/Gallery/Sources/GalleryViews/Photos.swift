@@ -11,6 +11,8 @@ public final class PhotoCell: Picture, ImageViewModel {
     public let bindings = ViewBindings()
     /// The last update, for checks.
     public private(set) var lastUpdate: ImageUpdate?
+    /// Called when a load has ended, and was neither cancelled nor replaced.
+    public var onEnd: (@MainActor (ImageLoad) -> Void)?
     private let width: Int
     private let height: Int
 
@@ -32,6 +34,60 @@ public final class PhotoCell: Picture, ImageViewModel {
     /// Returns the size on the screen, to which images are decoded.
     public func imageSize(for slot: ImageSlot) -> PixelSize? {
         PixelSize(width: width * scaleFactor, height: height * scaleFactor)
+    }
+
+    /// Calls `onEnd`.
+    public func imageLoadEnded(_ load: ImageLoad) { onEnd?(load) }
+}
+
+/// A row of a list: a photo, its title, and a button that is there after a failure.
+@safe
+public final class PhotoRow: Stack {
+    /// The widget with the photo.
+    public let cell: PhotoCell
+    /// Loads the photo again.
+    public let retryButton = Button("Try again")
+    private let title = Label()
+    /// The row of the list that is shown; nil for none.
+    public private(set) var number: Int?
+    private var request: ImageRequest?
+    private var display = ImageDisplay()
+
+    /// Creates an empty row whose photo has a size in GTK's pixels.
+    public init(width: Int, height: Int) {
+        cell = PhotoCell(width: width, height: height)
+        super.init(.row, spacing: 12)
+        add(cell).add(title).add(retryButton)
+        retryButton.isShown = false
+        cell.onEnd = { [weak self] load in
+            if case .failure? = load.result { self?.retryButton.isShown = true }
+        }
+        retryButton.onClick { [weak self] in self?.retry() }
+    }
+
+    /// Shows a row: the substitute of the display until its photo is there.
+    public func show(_ number: Int, _ request: ImageRequest, display: ImageDisplay) {
+        (self.number, self.request, self.display) = (number, request, display)
+        title.text = "Photo \(number)"
+        load(request)
+    }
+
+    /// Ends the load: the row leaves the list.
+    public func leave() {
+        (number, request) = (nil, nil)
+        cell.cancelImageLoad()
+    }
+
+    private func retry() {
+        guard var request else { return }
+        // Otherwise the pipeline would answer with the failure that it remembers.
+        request.options.retriesFailed = true
+        load(request)
+    }
+
+    private func load(_ request: ImageRequest) {
+        retryButton.isShown = false
+        cell.loadImage(from: request, display: display)
     }
 }
 

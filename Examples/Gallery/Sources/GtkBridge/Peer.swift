@@ -98,6 +98,12 @@ extension Peer {
         set { unsafe gtk_widget_set_sensitive(widget, newValue ? 1 : 0) }
     }
 
+    /// A Boolean value that indicates whether the widget is shown and takes space; true by default.
+    public var isShown: Bool {
+        get { unsafe gtk_widget_get_visible(widget) != 0 }
+        set { unsafe gtk_widget_set_visible(widget, newValue ? 1 : 0) }
+    }
+
     /// Adds a class of the style sheet.
     public func addStyle(_ name: String) { unsafe gtk_widget_add_css_class(widget, name) }
 

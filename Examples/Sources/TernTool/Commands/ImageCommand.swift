@@ -16,7 +16,8 @@ struct ImageCommand: AsyncParsableCommand {
         abstract: "Show a picture in the terminal.",
         discussion: """
             JPEG, PNG, WebP, GIF and more. Previews are drawn over as the bytes come, animations play in place until \
-            Ctrl-C. If standard output is not a terminal, a line about the image is written instead.
+            Ctrl-C. If standard output is not a terminal, a line about the image is written instead. Of a video (.mp4, \
+            .mov, .webm, .mkv), the first picture is shown, if GStreamer is there.
             """)
 
     @Argument(help: "The URL, http, https or file, or a file's path.")
@@ -69,6 +70,10 @@ struct ImageCommand: AsyncParsableCommand {
         let view = TerminalImageView(painter, isLive: isTerminal, bar: bar, alerts: alerts) { text in
             if isDrawn { try Output.write(Data(text.utf8)) }
         }
+        #if os(Linux)
+        // Only for a video: with a registered decoder there are no previews.
+        if VideoPosterDecoder.isVideo(name) { ImageDecoders.shared.register(VideoPosterDecoder()) }
+        #endif
         let keyboard = view.isLive ? Keyboard() : nil
         interrupt.performs { keyboard?.restore() }
         defer { keyboard?.restore() }
