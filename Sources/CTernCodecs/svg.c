@@ -324,6 +324,8 @@ static tern_codec_result judge(const tern_svg *svg, int status, char *error) {
     if (status > 1000) snprintf(error, 160, "rsvg-convert ended with signal %d%s%s", status - 1000,
                                 reason[0] ? ": " : "", reason);
     else snprintf(error, 160, "%s", reason[0] ? reason : "rsvg-convert failed");
+    // The words of libxml2 for bytes behind the last end tag, whose error has the number of another one, too.
+    if (strstr(reason, "Extra content at the end")) return TERN_CODEC_CORRUPT;
     return tern_svg_ends(svg->bytes, svg->count) ? TERN_CODEC_CORRUPT : TERN_CODEC_TRUNCATED;
 }
 

@@ -221,6 +221,8 @@ typedef struct quic_conn_ref {
 
 enum {
     H3_ERR_WOULDBLOCK = -103,
+    H3_ERR_MALFORMED_HEADER = -105,
+    H3_ERR_MALFORMED_MESSAGE = -107,
     H3_ERR_STREAM_NOT_FOUND = -110,
     H3_ERR_CALLBACK_FAILURE = -902,
     H3_NV_NEVER_INDEX = 1,

@@ -19,6 +19,7 @@
 #define ALERT_BAD_CERTIFICATE 42
 #define NO_ERROR 0x100
 #define INTERNAL_ERROR 0x102
+#define MESSAGE_ERROR 0x10E
 
 /// Bytes of a request's body, which nghttp3 refers to until the server has acknowledged them.
 typedef struct chunk {
@@ -452,10 +453,18 @@ static int did_receive_read_key(quic_conn *quic, int level, void *user) {
 static int did_receive_stream_data(
     quic_conn *quic, uint32_t flags, int64_t id, uint64_t offset, const uint8_t *bytes, size_t length, void *user,
     void *own) {
-    (void)offset, (void)own;
+    (void)offset;
     const quic_functions *f = SESSION->f;
     if (!SESSION->http) return QUIC_ERR_CALLBACK_FAILURE;
     ssize_t count = f->h3_read(SESSION->http, id, bytes, length, flags & QUIC_STREAM_FIN ? 1 : 0);
+    // A message that violates a rule ends its stream, and leaves the others alone (RFC 9114 §4.1.2).
+    if (own && (count == H3_ERR_MALFORMED_HEADER || count == H3_ERR_MALFORMED_MESSAGE)) {
+        if (!STREAM->is_dropped) CALL(malformed, id, MESSAGE_ERROR);
+        STREAM->is_dropped = STREAM->is_canceled = SESSION->has_canceled = true;
+        STREAM->code = MESSAGE_ERROR;
+        f->extend_conn(quic, length);
+        return 0;
+    }
     if (count < 0) return fail_http(SESSION, (int)count);
     f->extend_stream(quic, id, (uint64_t)count);
     f->extend_conn(quic, (uint64_t)count);

@@ -59,17 +59,17 @@ public struct SVGImageDecoder: ImageDecoder {
     ///
     /// Throws the errors of `ImageDecoder`: `.unsupported` if `rsvg-convert` is missing, and `.limitExceeded` for a picture
     /// beyond the limits on pixels, memory and time, or of more than 32,767 pixels on a side. `limits.memory` includes the
-    /// process, which needs 64 MiB and more. Of a file that is cut short, no part is drawn.
+    /// process, which needs 64 MiB and more. No part is drawn of a file that is cut short.
     public func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
         guard data.count <= options.limits.bytes else {
             throw ImageError(
                 .limitExceeded, format: .svg, "\(data.count) bytes, the limit is \(options.limits.bytes)")
         }
         let outcome: Result<RasterImage, ImageError> = unsafe data.withUnsafeBytes { bytes in
-            guard let base = unsafe bytes.bindMemory(to: UInt8.self).baseAddress else {
+            guard let base = unsafe bytes.bindMemory(to: UInt8.self).baseAddress, !data.isEmpty else {
                 return .failure(ImageError(.truncated, format: .svg, "no bytes"))
             }
-            return Result { () throws(ImageError) in try unsafe draw(base, bytes.count, options) }
+            return Result { () throws(ImageError) in try unsafe draw(base, count: bytes.count, options) }
         }
         return try outcome.get()
     }
@@ -85,7 +85,7 @@ public struct SVGImageDecoder: ImageDecoder {
     private static let longestSide = 32_767
 
     private func draw(
-        _ bytes: UnsafePointer<UInt8>, _ count: Int, _ options: ImageDecodingOptions
+        _ bytes: UnsafePointer<UInt8>, count: Int, _ options: ImageDecodingOptions
     ) throws(ImageError) -> RasterImage {
         let call = CodecCall(format: .svg, options: options)
         try call.checkCancellation()

@@ -17,7 +17,7 @@ extension RasterImage {
     ///
     /// - Parameter straight: The pixels without premultiplication; nil only for no pixels.
     func heic(
-        _ straight: UnsafePointer<UInt8>?, quality: Int, speed: Int, _ count: inout Int, _ message: inout [CChar]
+        _ straight: UnsafePointer<UInt8>?, quality: Int, speed: Int, count: inout Int, message: inout [CChar]
     ) -> UnsafeMutablePointer<UInt8>? {
         let settings = tern_heif_settings(
             width: UInt32(size.width), height: UInt32(size.height), quality: Int32(clamping: min(100, max(0, quality))),
@@ -29,8 +29,8 @@ extension RasterImage {
     ///
     /// - Parameter quality: nil for a file without loss.
     func jpegXL(
-        _ straight: UnsafePointer<UInt8>?, quality: Double?, speed: Int, _ count: inout Int,
-        _ message: inout [CChar]
+        _ straight: UnsafePointer<UInt8>?, quality: Double?, speed: Int, count: inout Int,
+        message: inout [CChar]
     ) -> UnsafeMutablePointer<UInt8>? {
         let settings = tern_jxl_settings(
             width: UInt32(size.width), height: UInt32(size.height), loops: 0,

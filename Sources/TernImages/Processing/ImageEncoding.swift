@@ -91,11 +91,11 @@ extension RasterImage {
             case .losslessWebP:
                 unsafe tern_webp_encode(base, row, width, height, 100, true, &count, &message)
             case .heic(let quality, let speed):
-                unsafe heic(base, quality: quality, speed: speed, &count, &message)
+                unsafe heic(base, quality: quality, speed: speed, count: &count, message: &message)
             case .jpegXL(let quality, let speed):
-                unsafe jpegXL(base, quality: quality, speed: speed, &count, &message)
+                unsafe jpegXL(base, quality: quality, speed: speed, count: &count, message: &message)
             case .losslessJPEGXL(let speed):
-                unsafe jpegXL(base, quality: nil, speed: speed, &count, &message)
+                unsafe jpegXL(base, quality: nil, speed: speed, count: &count, message: &message)
             }
         }
         guard let bytes = unsafe bytes else {

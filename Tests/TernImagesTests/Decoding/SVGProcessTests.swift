@@ -232,7 +232,8 @@ struct SVGProcessTests {
             let secret = outside.url.appending(path: "secret")
             try Data("secret\n".utf8).write(to: secret)
             error = try script("read line <'\(secret.path)'; echo $line >&2", in: folder).failure(SVGFile.file(""))
-            #expect(error?.message.contains("ermission denied") == true, "\(String(describing: error))")
+            // The reason behind the path can be cut.
+            #expect(error?.message.contains("cannot open") == true, "\(String(describing: error))")
         }
         error = try script("(:); echo another process >&2; exit 1", in: folder).failure(SVGFile.file(""))
         #expect(error?.message.contains("Cannot fork") == true, "\(String(describing: error))")
@@ -241,7 +242,7 @@ struct SVGProcessTests {
     @Test(
         arguments: [
             ("echo one >&2; printf 'two\\033[31m\\377\\n\\n' >&2; exit 1", .corrupt, "two?[31m?"),
-            ("cat >/dev/null", .corrupt, "no picture"), ("exit 3", .corrupt, "failed"),
+            ("while read -r line; do :; done", .corrupt, "no picture"), ("exit 3", .corrupt, "failed"),
             ("kill -SEGV $$", .corrupt, "signal 11"), ("kill -KILL $$", .outOfMemory, "killed"),
             ("kill -XCPU $$", .limitExceeded, "60 s"),
             ("echo 'memory allocation of 9 bytes failed' >&2", .limitExceeded, "9"),

@@ -42,7 +42,9 @@ import Foundation
     func theFirstElementIsFoundBehindOtherThings(text: String) throws {
         let size = DrawingSize(width: 24, height: 20)
         #expect(try SVGImageDecoder.size(of: Data(text.utf8)) == size)
-        let (low, high) = (text.utf16.map { UInt8($0 & 0xFF) }, text.utf16.map { UInt8($0 >> 8) })
+        // The mark of the byte order is written below.
+        let units = text.utf16.drop { $0 == 0xFEFF }
+        let (low, high) = (units.map { UInt8($0 & 0xFF) }, units.map { UInt8($0 >> 8) })
         let wide = zip(low, high).flatMap { [$0, $1] }
         let swapped = zip(low, high).flatMap { [$1, $0] }
         if text.utf16.count < 500_000 {

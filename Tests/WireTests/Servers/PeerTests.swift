@@ -83,6 +83,8 @@ struct PeerTests {
         #expect(known == "a known length", "\(access)")
         let bytes = Data(PeerServer.big.bytes())
         #expect(try await echo(of: bytes, from: peer, client: client, access: access) == bytes, "\(access)")
+        // The library of caddy 2.6.2 (quic-go) takes a request without a Content-Length for one without a body.
+        if access == .http3 { return }
         let parts = AsyncStream { continuation in
             for start in stride(from: 0, to: bytes.count, by: 50_000) {
                 continuation.yield(bytes[start..<min(start + 50_000, bytes.count)])
