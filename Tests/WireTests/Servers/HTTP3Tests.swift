@@ -69,7 +69,7 @@ struct HTTP3Tests {
         #expect(response.value == "hello" && response.metrics.isReusedConnection)
     }
 
-    @Test func aLaterConnectionResumesTheSession() async throws {
+    @Test func aConnectionForEachRequestIsPossible() async throws {
         let peer = try await PeerServer(.caddy)
         defer { peer.stop() }
         let client = try peer.client(.http3) { $0.maximumConnectionUses = 1 }
