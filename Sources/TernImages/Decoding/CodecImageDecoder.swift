@@ -105,6 +105,8 @@ struct DecodingPlan: Equatable {
     /// The size to resize to before cropping, upright, and the size to crop to.
     let scaled: PixelSize
     let cropped: PixelSize
+    /// Whether a codec must not scale, because it averages levels where light is wanted.
+    var needsAllPixels = false
 
     init(scaled: PixelSize, cropped: PixelSize) {
         self.scaled = scaled
@@ -113,11 +115,13 @@ struct DecodingPlan: Equatable {
 
     init(size: PixelSize, _ options: ImageDecodingOptions) {
         let plan = DecodingPlan(size: size, target: options.targetSize, mode: options.contentMode)
-        guard let limit = options.byteLimit, plan.cropped.pixelCount > max(1, limit / 4) else {
-            self = plan
+        needsAllPixels = options.resizesInLinearLight
+        let most = options.byteLimit.map { max(1, $0 / options.color.component.bytesPerPixel) } ?? .max
+        guard plan.cropped.pixelCount > most else {
+            (scaled, cropped) = (plan.scaled, plan.cropped)
             return
         }
-        let factor = (Double(max(1, limit / 4)) / Double(plan.cropped.pixelCount)).squareRoot()
+        let factor = (Double(most) / Double(plan.cropped.pixelCount)).squareRoot()
         func length(_ of: Int) -> Int { max(1, Int((Double(of) * factor).rounded(.down))) }
         scaled = PixelSize(width: length(plan.scaled.width), height: length(plan.scaled.height))
         cropped = PixelSize(width: length(plan.cropped.width), height: length(plan.cropped.height))
@@ -142,7 +146,7 @@ struct DecodingPlan: Equatable {
     /// Returns the smallest size, upright, that a codec's own scaling should give: twice the result, so that Lanczos3
     /// decides the quality (54–57 dB, against 40 if the codec scales all the way).
     func codecSize(of size: PixelSize) -> PixelSize {
-        scaled == size
+        scaled == size || needsAllPixels
             ? size
             : PixelSize(width: min(size.width, scaled.width * 2), height: min(size.height, scaled.height * 2))
     }
