@@ -95,6 +95,7 @@ struct tern_avif {
     const uint8_t *bytes;
     size_t count;
     uint32_t pixelLimit, frameLimit;
+    bool isDeep;
     // NULL after an error of `start` for lack of memory.
     decoder0 *decoder;
 };
@@ -156,8 +157,7 @@ static tern_codec_result start(tern_avif *avif, char *error) {
 }
 
 tern_avif *tern_avif_open(
-    const uint8_t *bytes, size_t count, uint32_t pixelLimit, uint32_t frameLimit, tern_codec_info *info, int *result,
-    char *error) {
+    const uint8_t *bytes, size_t count, tern_feed_limits limits, tern_codec_info *info, int *result, char *error) {
     *result = TERN_CODEC_UNSUPPORTED;
     const char *obstacle = tern_avif_obstacle();
     if (obstacle) {
@@ -169,8 +169,8 @@ tern_avif *tern_avif_open(
     if (!avif) return NULL;
     avif->bytes = bytes;
     avif->count = count;
-    avif->pixelLimit = pixelLimit;
-    avif->frameLimit = frameLimit;
+    avif->pixelLimit = limits.pixels < UINT32_MAX ? (uint32_t)limits.pixels : UINT32_MAX;
+    avif->frameLimit = limits.frames;
     *result = start(avif, error);
     if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
     // The AV1 stream must not hold larger frames than the header states, whatever the limit is.
@@ -190,6 +190,7 @@ tern_avif *tern_avif_open(
         .hasProfile = image->icc.size > 0, .hasColor = image->icc.size == 0,
         .color = {.primaries = image->primaries ? image->primaries : 2, .transfer = image->transfer ? image->transfer : 2},
         .frameCount = (uint32_t)decoder->count};
+    avif->isDeep = info->isDeep = tern_is_deep(limits, image->depth, info->hasColor ? info->color.transfer : 2);
     if (library.modern) info->color.peak = ((const image1 *)image)->light[0];
     // The sequence plays once, plus the number of repetitions. A number below 0 means endless.
     int repetitions = library.modern ? ((const decoder1 *)decoder)->repetitions : -1;
@@ -213,7 +214,8 @@ tern_codec_result tern_avif_next(tern_avif *avif, tern_canvas canvas, uint64_t *
     rgb target;
     memset(&target, 0, sizeof target);
     library.defaults(&target, image);
-    target.zero.depth = 8;
+    if (avif->isDeep && canvas.stride < (size_t)image->width * 8) return TERN_CODEC_CORRUPT;
+    target.zero.depth = avif->isDeep ? 16 : 8;
     target.zero.format = RGBA;
     target.zero.premultiplied = 0;
     if (library.modern) {

@@ -1,6 +1,7 @@
-// Conversions to sRGB of colours that a file states by numbers: those of ITU-T H.273 (AVIF, HEIC and PNG's cICP), or the
+// Conversions to sRGB or Display P3 of colours that a file states by numbers: those of ITU-T H.273 (AVIF, HEIC and PNG's cICP), or the
 // curve and the primaries of a PNG's gAMA and cHRM. Light brighter than the white of sRGB is mapped below it.
 #include "icc.h"
+#include "profile.h"
 
 #if defined(__linux__)
 #include <math.h>
@@ -82,11 +83,12 @@ static bool toXYZ(primaries points, matrix *into) {
     return true;
 }
 
-/// Computes the adaptation of colours from one white to that of sRGB by Bradford's method, as profiles do (ICC.1:2022,
+static const double d65[2] = D65, d50[2] = {0.34567, 0.35850};
+
+/// Computes the adaptation of colours from one white to another by Bradford's method, as profiles do (ICC.1:2022,
 /// annex E).
-static bool adaptation(const double white[2], matrix *into) {
+static bool adaptation(const double white[2], const double target[2], matrix *into) {
     static const matrix cone = {{{0.8951, 0.2664, -0.1614}, {-0.7502, 1.7135, 0.0367}, {0.0389, -0.0685, 1.0296}}};
-    static const double target[2] = D65;
     matrix inverse, scale = {{{0}}};
     for (int i = 0; i < 3; i++) {
         double light[2];
@@ -107,7 +109,7 @@ static bool fillMix(tern_icc *icc, primaries points) {
     primaries own;
     matrix from, to, back, adapted;
     if (!findPrimaries(1, &own) || !toXYZ(points, &from) || !toXYZ(own, &to) || !invert(to, &back)) return false;
-    if (!adaptation(points.white, &adapted)) return false;
+    if (!adaptation(points.white, d65, &adapted)) return false;
     const matrix mix = product(back, product(adapted, from));
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) icc->mix[i][j] = (float)(mix.at[i][j] * TERN_LIGHT_STEPS);
@@ -146,23 +148,37 @@ static void fillPQ(tern_icc *icc, double peak) {
         for (int c = 0; c < 3; c++) icc->lights[c][i] = (float)(light / white);
         icc->peaks[i] = light > 0 ? (float)(mapped(light, peak) / light) : 1;
     }
+    for (int i = 0; icc->fine && i <= TERN_FINE_STEPS; i++) {
+        const double light = fromPQ(i / (double)TERN_FINE_STEPS);
+        for (int c = 0; c < 3; c++) icc->fine->lights[c][i] = (float)(light / white);
+        icc->fine->peaks[i] = light > 0 ? (float)(mapped(light, peak) / light) : 1;
+    }
+}
+
+/// Returns the light of a scene from 0 to 1 for an HLG value from 0 to 1.
+static double fromHLG(double value) {
+    const double a = 0.17883277, b = 1 - 4 * a, c = 0.5 - a * log(4 * a);
+    return fmin(value <= 0.5 ? value * value / 3 : (exp((value - c) / a) + b) / 12, 1);
 }
 
 /// HLG has light relative to the peak of a display of 1,000 cd/m², for which the power of its luminance is 1.2 (ITU-R
 /// BT.2100-2, table 5).
 static void fillHLG(tern_icc *icc) {
     icc->tones = TERN_TONES_HLG;
-    for (int i = 0; i < 256; i++) {
-        const double value = i / 255.0, a = 0.17883277, b = 1 - 4 * a, c = 0.5 - a * log(4 * a);
-        const double scene = value <= 0.5 ? value * value / 3 : (exp((value - c) / a) + b) / 12;
-        for (int channel = 0; channel < 3; channel++) icc->lights[channel][i] = (float)fmin(scene, 1);
-    }
+    for (int i = 0; i < 256; i++)
+        for (int channel = 0; channel < 3; channel++) icc->lights[channel][i] = (float)fromHLG(i / 255.0);
     for (int i = 0; i <= TERN_TONE_STEPS; i++) {
         const double light = i / (double)TERN_TONE_STEPS;
         // Near black, the power of a step is not that of all of its colours: they are dark either way.
         icc->luminances[i] = (float)pow(fmax(light, 0.5 / TERN_TONE_STEPS), 0.2);
         const double absolute = fmax(light, 0.5 / TERN_TONE_STEPS) * usualPeak;
         icc->brightest[i] = (float)(mapped(absolute, usualPeak) / absolute * usualPeak / white);
+    }
+    for (int i = 0; icc->fine && i <= TERN_FINE_STEPS; i++) {
+        const double value = i / (double)TERN_FINE_STEPS, light = fmax(value * value, 1e-7);
+        for (int channel = 0; channel < 3; channel++) icc->fine->lights[channel][i] = (float)fromHLG(value);
+        icc->fine->luminances[i] = (float)pow(light, 0.2);
+        icc->fine->brightest[i] = (float)(mapped(light * usualPeak, usualPeak) / light / white);
     }
 }
 
@@ -183,6 +199,10 @@ static double light(unsigned transfer, double value) {
     }
 }
 
+static double shadeOf(const tern_color_numbers *color, double value) {
+    return color->power > 0 ? pow(value, color->power) : light(color->transfer, value);
+}
+
 static bool fillTransfer(tern_icc *icc, const tern_color_numbers *color) {
     if (color->transfer == 16) {
         fillPQ(icc, color->peak > 0 ? fmin(fmax(color->peak, white), 10000) : usualPeak);
@@ -193,31 +213,65 @@ static bool fillTransfer(tern_icc *icc, const tern_color_numbers *color) {
         return true;
     }
     for (int i = 0; i < 256; i++) {
-        const double value = i / 255.0;
-        const double shade = color->power > 0 ? pow(value, color->power) : light(color->transfer, value);
+        const double shade = shadeOf(color, i / 255.0);
         if (isnan(shade)) return false;
         for (int c = 0; c < 3; c++) icc->lights[c][i] = (float)fmax(0, fmin(shade, 1));
+    }
+    for (int i = 0; icc->fine && i <= TERN_FINE_STEPS; i++) {
+        const double shade = shadeOf(color, i / (double)TERN_FINE_STEPS);
+        for (int c = 0; c < 3; c++) icc->fine->lights[c][i] = (float)fmax(0, fmin(shade, 1));
     }
     return true;
 }
 
-tern_icc *tern_color_open(const tern_color_numbers *color, bool *plain) {
+/// Finds the primaries that numbers state. Returns false if they are not supported.
+static bool readPrimaries(const tern_color_numbers *color, primaries *points) {
+    if (!(color->points[7] > 0)) return findPrimaries(color->primaries, points);
+    memcpy(points->white, color->points, sizeof points->white);
+    memcpy(points->red, color->points + 2, sizeof points->red);
+    memcpy(points->green, color->points + 4, sizeof points->green);
+    memcpy(points->blue, color->points + 6, sizeof points->blue);
+    return true;
+}
+
+tern_icc *tern_color_open(const tern_color_numbers *color, tern_color_target target, bool *plain) {
     *plain = false;
     primaries points;
-    if (color->points[7] > 0) {
-        memcpy(points.white, color->points, sizeof points.white);
-        memcpy(points.red, color->points + 2, sizeof points.red);
-        memcpy(points.green, color->points + 4, sizeof points.green);
-        memcpy(points.blue, color->points + 6, sizeof points.blue);
-    } else if (!findPrimaries(color->primaries, &points)) {
-        return NULL;
-    }
-    tern_icc *icc = tern_icc_new();
+    if (!readPrimaries(color, &points)) return NULL;
+    tern_icc *icc = tern_icc_new(target);
     if (!icc) return NULL;
     const bool isKnown = fillMix(icc, points) && fillTransfer(icc, color);
+    tern_icc_aim(icc, target);
     *plain = isKnown && icc->tones == TERN_TONES_NONE && tern_icc_is_plain(icc);
     if (isKnown && !*plain) return icc;
     tern_icc_close(icc);
     return NULL;
+}
+
+uint8_t *tern_color_profile(const tern_color_numbers *color, size_t *count) {
+    // The curve of sRGB (IEC 61966-2-1), and that of SMPTE 240M.
+    static const double usual[5] = {2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045};
+    static const double old[5] = {1 / 0.45, 1 / 1.1115, 0.1115 / 1.1115, 0.25, 0.0913};
+    double power = color->power;
+    if (!(power > 0)) {
+        switch (color->transfer) {
+        case 1: case 2: case 6: case 7: case 11: case 13: case 14: case 15: break;
+        case 4: power = 2.2; break;
+        case 5: power = 2.8; break;
+        case 8: power = 1; break;
+        case 17: power = 2.6; break;
+        default: return NULL;
+        }
+    }
+    const double scale = color->transfer == 17 ? pow(52.37 / 48, 1 / 2.6) : 1;
+    const double plain[5] = {power, scale, 0, 0, 0};
+    uint8_t curve[32];
+    const size_t size = tern_profile_curve(curve, power > 0 ? plain : color->transfer == 7 ? old : usual);
+    primaries points;
+    matrix light, adapted;
+    if (!readPrimaries(color, &points) || !toXYZ(points, &light) || !adaptation(points.white, d50, &adapted)) return NULL;
+    light = product(adapted, light);
+    const char *name = color->primaries == 12 && !(color->points[7] > 0) ? "Display P3" : "Colors of a picture";
+    return tern_profile_write(name, light.at, adapted.at, curve, size, count);
 }
 #endif

@@ -1,4 +1,5 @@
 #include "CTernEffects.h"
+#include <math.h>
 #include <string.h>
 
 /// round(x/255) for x up to 65,535.
@@ -23,15 +24,34 @@ void tern_tint(const uint8_t *source, uint8_t *target, size_t pixels, tern_color
     }
 }
 
-void tern_luma(const uint8_t *source, uint8_t *target, size_t pixels) {
+void tern_luma(const uint8_t *source, uint8_t *target, size_t pixels, bool isP3) {
+    // 0.2126, 0.7152 and 0.0722 (ITU-R BT.709), or 0.2290, 0.6917 and 0.0793, as fractions of 65,536, which is their sum.
+    const uint32_t red = isP3 ? 15006 : 13933, green = isP3 ? 45334 : 46871, blue = isP3 ? 5196 : 4732;
     for (size_t i = 0; i < pixels * 4; i += 4) {
-        // 0.2126, 0.7152 and 0.0722 (ITU-R BT.709) as fractions of 65,536, which is their sum.
-        const uint32_t luma = (source[i] * 13933u + source[i + 1] * 46871u + source[i + 2] * 4732u + 32768u) >> 16;
+        const uint32_t luma = (source[i] * red + source[i + 1] * green + source[i + 2] * blue + 32768u) >> 16;
         target[i] = (uint8_t)luma;
         target[i + 1] = (uint8_t)luma;
         target[i + 2] = (uint8_t)luma;
         target[i + 3] = source[i + 3];
     }
+}
+
+tern_color tern_color_in_p3(tern_color color) {
+    static const double mix[3][3] = {
+        {0.8224621, 0.1775379, 0}, {0.0331941, 0.9668059, 0}, {0.0170826, 0.0723974, 0.9105200}};
+    const uint8_t levels[3] = {color.red, color.green, color.blue};
+    double light[3];
+    uint8_t made[3];
+    for (int i = 0; i < 3; i++) {
+        const double value = levels[i] / 255.0;
+        light[i] = value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4);
+    }
+    for (int i = 0; i < 3; i++) {
+        const double sum = mix[i][0] * light[0] + mix[i][1] * light[1] + mix[i][2] * light[2];
+        const double value = sum <= 0.0031308 ? sum * 12.92 : 1.055 * pow(sum, 1 / 2.4) - 0.055;
+        made[i] = (uint8_t)(fmin(value, 1) * 255 + 0.5);
+    }
+    return (tern_color){made[0], made[1], made[2], color.alpha};
 }
 
 void tern_cover(const uint8_t *source, uint8_t *target, size_t pixels, tern_color color) {

@@ -1,7 +1,8 @@
-// Converts the colours of ICC profiles to sRGB. Profiles of primaries and curves, which nearly all are, are converted
+// Converts the colours of ICC profiles to sRGB or Display P3. Profiles of primaries and curves, which nearly all are, are converted
 // here. Others, such as those of presses, are converted by lcms2, which is loaded when the first of them arrives. lcms2
 // takes 9 ms to prepare a conversion that takes 0.1 ms to prepare here.
 #include "icc.h"
+#include "profile.h"
 
 #if defined(__linux__)
 #include <dlfcn.h>
@@ -12,7 +13,7 @@
 
 // Declarations from <lcms2.h>. Its functions and numbers have not changed since 2.0 (2009), and all of its structures
 // are opaque.
-enum { GREY_8 = 0x30009, RGB_8 = 0x40019, RGBA_8 = 0x40099, CMYK_8_REVERSED = 0x62021 };
+enum { GREY_8 = 0x30009, RGB_8 = 0x40019, RGBA_8 = 0x40099, RGBA_16 = 0x4009A, CMYK_8_REVERSED = 0x62021 };
 enum { PERCEPTUAL = 0 };
 static struct {
     void *(*open)(const void *, uint32_t), *(*sRGB)(void);
@@ -107,22 +108,45 @@ static uint8_t level(float steps) {
     return levels[steps > 0 ? steps < STEPS ? (int)(steps + 0.5f) : STEPS : 0];
 }
 
-tern_icc *tern_icc_new(void) {
+tern_icc *tern_icc_new(tern_color_target target) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fillLevels);
-    return calloc(1, sizeof(tern_icc));
+    tern_icc *icc = calloc(1, sizeof *icc);
+    if (!icc || !target.isFine) return icc;
+    icc->fine = calloc(1, sizeof *icc->fine);
+    if (icc->fine) return icc;
+    free(icc);
+    return NULL;
 }
 
-/// Reads the light of each level from a curve. Returns false if there is no curve of a known kind.
-static bool readCurve(const uint8_t *profile, size_t count, const char *name, float lights[256]) {
+void tern_icc_aim(tern_icc *icc, tern_color_target target) {
+    // The light of Display P3's primaries for that of sRGB's, of the same white.
+    static const float wide[3][3] = {
+        {0.8224621f, 0.1775379f, 0}, {0.0331941f, 0.9668059f, 0}, {0.0170826f, 0.0723974f, 0.9105200f}};
+    if (!target.isP3) return;
+    float mix[3][3];
+    memcpy(mix, icc->mix, sizeof mix);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            icc->mix[i][j] = wide[i][0] * mix[0][j] + wide[i][1] * mix[1][j] + wide[i][2] * mix[2][j];
+}
+
+/// Reads the light of each step from 0 to 1 from a curve. Returns false if there is no curve of a known kind.
+static bool readCurve(const uint8_t *profile, size_t count, const char *name, int steps, float *lights) {
     size_t size = 0;
     const uint8_t *curve = tag(profile, count, name, 14, &size);
-    for (int i = 0; curve && i < 256; i++) {
-        double value = light(curve, size, i / 255.0);
+    for (int i = 0; curve && i <= steps; i++) {
+        double value = light(curve, size, i / (double)steps);
         if (isnan(value)) return false;
         lights[i] = (float)fmax(0, fmin(value, 1));
     }
     return curve != NULL;
+}
+
+/// Reads the curve of a channel.
+static bool readChannel(tern_icc *icc, const uint8_t *profile, size_t count, const char *name, int channel) {
+    if (icc->fine && !readCurve(profile, count, name, TERN_FINE_STEPS, icc->fine->lights[channel])) return false;
+    return readCurve(profile, count, name, 255, icc->lights[channel]);
 }
 
 /// Computes the conversion from the profile's primaries to those of sRGB, both under D50, which profiles refer to
@@ -149,12 +173,12 @@ static bool readShaper(tern_icc *icc, const uint8_t *profile, size_t count) {
     size_t size = 0;
     if (memcmp(profile + 20, "XYZ ", 4) || tag(profile, count, "A2B0", 0, &size)) return false;
     if (icc->grey) {
-        if (!readCurve(profile, count, "kTRC", icc->lights[0])) return false;
+        if (!readChannel(icc, profile, count, "kTRC", 0)) return false;
         for (int i = 0; i < 256; i++) memset(icc->greys[i], level(icc->lights[0][i] * STEPS), 3);
         return true;
     }
-    return readPrimaries(profile, count, icc->mix) && readCurve(profile, count, "rTRC", icc->lights[0])
-        && readCurve(profile, count, "gTRC", icc->lights[1]) && readCurve(profile, count, "bTRC", icc->lights[2]);
+    return readPrimaries(profile, count, icc->mix) && readChannel(icc, profile, count, "rTRC", 0)
+        && readChannel(icc, profile, count, "gTRC", 1) && readChannel(icc, profile, count, "bTRC", 2);
 }
 
 /// Returns the factor of a pixel's light, so that what is brighter than the white of sRGB fits below it.
@@ -193,45 +217,73 @@ bool tern_icc_is_plain(const tern_icc *icc) {
     return true;
 }
 
-/// Creates the conversion by lcms2. Returns NULL without lcms2. For a grey profile, the conversion is only used here,
+/// Creates the conversion by lcms2. Returns false without lcms2. For a grey profile, the conversion is only used here,
 /// to compute the levels.
-static void *open(tern_icc *icc, const uint8_t *profile, size_t count, bool ink) {
-    if (!tern_icc_available()) return NULL;
-    void *from = library.open(profile, (uint32_t)count), *to = library.sRGB(), *transform = NULL;
-    uint32_t input = ink ? CMYK_8_REVERSED : icc->grey ? GREY_8 : RGBA_8;
-    if (from && to) transform = library.create(from, input, to, icc->grey ? RGB_8 : RGBA_8, PERCEPTUAL, 0);
+static bool open(tern_icc *icc, const uint8_t *profile, size_t count, bool ink, tern_color_target target) {
+    if (!tern_icc_available()) return false;
+    size_t wideCount = 0;
+    const tern_color_numbers p3 = {.primaries = 12, .transfer = 13};
+    uint8_t *wide = target.isP3 ? tern_color_profile(&p3, &wideCount) : NULL;
+    void *from = library.open(profile, (uint32_t)count);
+    void *to = target.isP3 ? wide ? library.open(wide, (uint32_t)wideCount) : NULL : library.sRGB();
+    const uint32_t input = ink ? CMYK_8_REVERSED : icc->grey ? GREY_8 : RGBA_8;
+    if (from && to) {
+        icc->transform = library.create(from, input, to, icc->grey ? RGB_8 : RGBA_8, PERCEPTUAL, 0);
+        if (icc->fine && !ink && !icc->grey)
+            icc->fine->transform = library.create(from, RGBA_16, to, RGBA_8, PERCEPTUAL, 0);
+    }
     if (from) library.close(from);
     if (to) library.close(to);
+    free(wide);
     uint8_t each[256];
     for (int i = 0; i < 256; i++) each[i] = (uint8_t)i;
-    if (transform && icc->grey) library.run(transform, each, icc->greys, 256);
-    return transform;
+    if (icc->transform && icc->grey) library.run(icc->transform, each, icc->greys, 256);
+    return icc->transform && !(icc->fine && !ink && !icc->grey && !icc->fine->transform);
 }
 
-tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool *plain) {
-    *plain = false;
+/// Returns whether a profile is one of pixels, and of the kind of samples.
+static bool isUsable(const uint8_t *profile, size_t count, int channels) {
     // The largest profiles in use, those of presses, have 6 MB.
-    if (count < 132 || count > 8 << 20 || memcmp(profile + 36, "acsp", 4)) return NULL;
-    bool ink = channels == TERN_CHANNELS_INK;
-    bool grey = !memcmp(profile + 16, "GRAY", 4);
-    bool fits = ink ? !memcmp(profile + 16, "CMYK", 4)
+    if (count < 132 || count > 8 << 20 || memcmp(profile + 36, "acsp", 4)) return false;
+    const bool grey = !memcmp(profile + 16, "GRAY", 4);
+    const bool fits = channels == TERN_CHANNELS_INK ? !memcmp(profile + 16, "CMYK", 4)
         : (grey && channels == TERN_CHANNELS_GREY) || !memcmp(profile + 16, "RGB ", 4);
-    if (!fits) return NULL;
     // Accepts profiles of displays, input devices, output devices and colour spaces. Rejects links and effects.
     const uint8_t *class = profile + 12;
-    if (memcmp(class, "mntr", 4) && memcmp(class, "scnr", 4) && memcmp(class, "prtr", 4) && memcmp(class, "spac", 4))
-        return NULL;
-    tern_icc *icc = tern_icc_new();
+    return fits
+        && (!memcmp(class, "mntr", 4) || !memcmp(class, "scnr", 4) || !memcmp(class, "prtr", 4)
+            || !memcmp(class, "spac", 4));
+}
+
+uint8_t *tern_icc_from_grey(const uint8_t *profile, size_t count, size_t *made) {
+    // Greys have the same curve whatever the primaries are, here those of sRGB.
+    static const double colorants[3][3] = {
+        {0.43607, 0.38515, 0.14307}, {0.22249, 0.71687, 0.06061}, {0.01392, 0.09708, 0.71410}};
+    static const double adapted[3][3] = {
+        {1.04788, 0.02292, -0.05022}, {0.02959, 0.99048, -0.01707}, {-0.00925, 0.01508, 0.75168}};
+    float lights[256];
+    size_t size = 0;
+    if (memcmp(profile + 16, "GRAY", 4) || memcmp(profile + 20, "XYZ ", 4)) return NULL;
+    if (!readCurve(profile, count, "kTRC", 255, lights)) return NULL;
+    const uint8_t *curve = tag(profile, count, "kTRC", 14, &size);
+    return tern_profile_write("Greys", colorants, adapted, curve, size, made);
+}
+
+tern_icc *tern_icc_open(
+    const uint8_t *profile, size_t count, int channels, tern_color_target target, bool *plain) {
+    *plain = false;
+    if (!isUsable(profile, count, channels)) return NULL;
+    const bool ink = channels == TERN_CHANNELS_INK;
+    tern_icc *icc = tern_icc_new(target);
     if (!icc) return NULL;
-    icc->grey = grey;
-    bool isShaper = !ink && readShaper(icc, profile, count);
+    icc->grey = !memcmp(profile + 16, "GRAY", 4);
+    const bool isShaper = !ink && readShaper(icc, profile, count);
+    // Greys are the same in both.
+    if (isShaper && !icc->grey) tern_icc_aim(icc, target);
     *plain = isShaper && tern_icc_is_plain(icc);
-    if (!isShaper) icc->transform = open(icc, profile, count, ink);
-    if (*plain || !(isShaper || icc->transform)) {
-        free(icc);
-        return NULL;
-    }
-    return icc;
+    if (!*plain && (isShaper || open(icc, profile, count, ink, target))) return icc;
+    tern_icc_close(icc);
+    return NULL;
 }
 
 void tern_icc_convert(const tern_icc *icc, uint8_t *pixels, size_t stride, uint32_t width, uint32_t rows) {
@@ -254,9 +306,79 @@ void tern_icc_ink(const tern_icc *icc, const uint8_t *ink, uint8_t *pixels, uint
     for (uint32_t x = 0; x < width; x++) pixels[(size_t)x * 4 + 3] = 255;
 }
 
+/// Returns the entry of a table for a value from 0 to 1, interpolated.
+static inline float between(const float table[TERN_FINE_STEPS + 1], float value) {
+    const float place = value * TERN_FINE_STEPS;
+    const int low = place < TERN_FINE_STEPS ? (int)place : TERN_FINE_STEPS - 1;
+    return table[low] + (table[low + 1] - table[low]) * (place - (float)low);
+}
+
+/// Does the same as `tone` for the values of a pixel of more than 8 bits.
+static inline float fineTone(const tern_icc *icc, const float *values, float r, float g, float b) {
+    const tern_fine *fine = icc->fine;
+    if (icc->tones == TERN_TONES_PQ) {
+        const float most = values[0] > values[1] ? values[0] : values[1];
+        return between(fine->peaks, most > values[2] ? most : values[2]);
+    }
+    const float luminance = 0.2627f * r + 0.6780f * g + 0.0593f * b;
+    const float system = between(fine->luminances, sqrtf(luminance < 1 ? luminance : 1));
+    const float most = r > g ? r : g, light = (most > b ? most : b) * system;
+    return system * between(fine->brightest, sqrtf(light < 1 ? light : 1));
+}
+
+static void convertFine(const tern_icc *icc, const float *values, uint8_t *target, size_t pixels) {
+    const tern_fine *fine = icc->fine;
+    for (size_t i = 0; i < pixels * 4; i += 4) {
+        float value[3];
+        for (int c = 0; c < 3; c++) value[c] = values[i + c] > 0 ? values[i + c] < 1 ? values[i + c] : 1 : 0;
+        const float alpha = values[i + 3];
+        target[i + 3] = (uint8_t)((alpha > 0 ? alpha < 1 ? alpha : 1 : 0) * 255 + 0.5f);
+        if (icc->grey) {
+            const uint8_t grey = icc->transform ? icc->greys[(int)(value[0] * 255 + 0.5f)][0]
+                : level(between(fine->lights[0], value[0]) * STEPS);
+            memset(target + i, grey, 3);
+        } else if (fine->transform) {
+            uint16_t pixel[4] = {0, 0, 0, UINT16_MAX};
+            uint8_t converted[4];
+            for (int c = 0; c < 3; c++) pixel[c] = (uint16_t)(value[c] * UINT16_MAX + 0.5f);
+            library.run(fine->transform, pixel, converted, 1);
+            memcpy(target + i, converted, 3);
+        } else {
+            float light[3];
+            for (int c = 0; c < 3; c++) light[c] = between(fine->lights[c], value[c]);
+            const float factor =
+                icc->tones == TERN_TONES_NONE ? 1 : fineTone(icc, value, light[0], light[1], light[2]);
+            for (int c = 0; c < 3; c++)
+                target[i + c] = level(
+                    (icc->mix[c][0] * light[0] + icc->mix[c][1] * light[1] + icc->mix[c][2] * light[2]) * factor);
+        }
+    }
+}
+
+void tern_icc_convert_deep(
+    const tern_icc *icc, const uint8_t *source, tern_samples samples, bool isPremultiplied, uint8_t *target,
+    size_t pixels) {
+    enum { MOST = 64 };
+    uint8_t part[MOST * 8];
+    float values[MOST * 4];
+    for (size_t done = 0; done < pixels; done += MOST) {
+        const size_t count = pixels - done < MOST ? pixels - done : MOST;
+        memcpy(part, source + done * 8, count * 8);
+        if (isPremultiplied) tern_unpremultiply_deep(part, samples, count);
+        if (icc) {
+            tern_load_samples(part, samples, values, count * 4);
+            convertFine(icc, values, target + done * 4, count);
+        } else {
+            tern_convert_samples(part, samples, target + done * 4, TERN_SAMPLES_BYTES, count * 4);
+        }
+    }
+}
+
 void tern_icc_close(tern_icc *icc) {
     if (!icc) return;
     if (icc->transform) library.delete(icc->transform);
+    if (icc->fine && icc->fine->transform) library.delete(icc->fine->transform);
+    free(icc->fine);
     free(icc);
 }
 #endif

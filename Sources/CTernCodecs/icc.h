@@ -1,4 +1,4 @@
-// A conversion of pixels to sRGB, which a profile or the numbers of a file describe.
+// A conversion of pixels to sRGB or Display P3, which a profile or the numbers of a file describe.
 #ifndef TERN_ICC_H
 #define TERN_ICC_H
 
@@ -10,11 +10,26 @@ enum { TERN_LIGHT_STEPS = 16384 };
 /// The number of steps of the tables for tone mapping.
 enum { TERN_TONE_STEPS = 1024 };
 
+/// The number of steps of the tables for samples of more than 8 bits, between which values are interpolated.
+enum { TERN_FINE_STEPS = 4096 };
+
+/// The tables of a conversion for samples of more than 8 bits.
+typedef struct {
+    // The transform of lcms2 from 16 bits to 8. The members below are used without it.
+    void *transform;
+    float lights[3][TERN_FINE_STEPS + 1];
+    // The factor of a pixel's light for the value of its brightest channel (PQ). For HLG, the factor for the root of a
+    // luminance, and then that for the root of the light of the brightest channel.
+    float peaks[TERN_FINE_STEPS + 1], luminances[TERN_FINE_STEPS + 1], brightest[TERN_FINE_STEPS + 1];
+} tern_fine;
+
 struct tern_icc {
     // The transform of lcms2. The members below are used without it.
     void *transform;
+    // NULL if the conversion is for 8 bits only.
+    tern_fine *fine;
     bool grey;
-    // The light of each level of a channel, and the steps of each primary of sRGB for each channel's light.
+    // The light of each level of a channel, and the steps of each primary of the target for each channel's light.
     float lights[3][256], mix[3][3];
     // The colour of each level of a grey profile.
     uint8_t greys[256][3];
@@ -25,7 +40,9 @@ struct tern_icc {
 };
 
 /// Returns a conversion without tables, or NULL. Free it with `tern_icc_close`.
-tern_icc *tern_icc_new(void);
+tern_icc *tern_icc_new(tern_color_target target);
+/// Replaces the steps of the primaries of sRGB by those of Display P3, if they are the target.
+void tern_icc_aim(tern_icc *icc, tern_color_target target);
 /// Returns whether the conversion is none: no grey and no pure colour moves by more than the rounding of a profile's
 /// numbers.
 bool tern_icc_is_plain(const tern_icc *icc);

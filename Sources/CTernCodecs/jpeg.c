@@ -171,7 +171,7 @@ void tern_jpeg_close(tern_jpeg *jpeg) {
 
 uint8_t *tern_jpeg_encode(
     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int quality, bool progressive,
-    size_t *count, char *error) {
+    tern_stated_colors colors, size_t *count, char *error) {
     struct jpeg_compress_struct info;
     tern_jpeg_errors errors;
     // Values that change after setjmp and are read after the jump are behind a pointer that does not change.
@@ -198,6 +198,7 @@ uint8_t *tern_jpeg_encode(
     info.optimize_coding = TRUE;
     if (progressive) jpeg_simple_progression(&info);
     jpeg_start_compress(&info, TRUE);
+    if (colors.profile) jpeg_write_icc_profile(&info, colors.profile, (unsigned)colors.profileCount);
     while (info.next_scanline < height) {
         JSAMPROW row = (JSAMPROW)(pixels + stride * info.next_scanline);
         jpeg_write_scanlines(&info, &row, 1);

@@ -47,7 +47,7 @@ typedef struct {
 
 enum { DONE = 0, FAILED = 1, NEEDS_INPUT = 2, NEEDS_CANVAS = 5 };
 enum { HEAD = 0x40, COLOR = 0x100, FRAME = 0x400, PICTURE = 0x1000 };
-enum { BYTES = 2, OF_DATA = 1, BLACK_CHANNEL = 4 };
+enum { BYTES = 2, WORDS = 3, OF_ORIGINAL = 0, OF_DATA = 1, BLACK_CHANNEL = 4 };
 enum { IS_RGB = 0, IS_GREY = 1, IS_D65 = 1, IS_DCI = 11, IS_SRGB = 1, IS_BT2100 = 9, IS_P3 = 11 };
 // The numbers of ITU-T H.273.
 enum { LINEAR = 8, SRGB_CURVE = 13, PQ_CURVE = 16, HLG_CURVE = 18, P3_WITH_D65 = 12 };
@@ -117,6 +117,8 @@ struct tern_jxl {
     JxlDecoder *decoder;
     imageInfo image;
     uint64_t memoryLimit, memory;
+    tern_feed_limits limits;
+    bool isDeep;
     // Boolean values that indicate whether libjxl was refused memory, and whether the bytes end within a frame.
     bool isRefused, isCut;
     // A Boolean value that indicates whether decoding has stopped within a frame.
@@ -220,13 +222,13 @@ static uint16_t primariesNumber(const colorEncoding *color) {
     }
 }
 
-/// Returns whether the colours are known by their names.
-static bool readColor(const JxlDecoder *decoder, colorEncoding *color) {
+/// Returns whether the colours of the original or of the data are known by their names.
+static bool readColor(const JxlDecoder *decoder, int target, colorEncoding *color) {
     int (*with)(const JxlDecoder *, const pixelFormat *, int, colorEncoding *);
     int (*without)(const JxlDecoder *, int, colorEncoding *);
     memcpy(&with, &library.color, sizeof with);
     memcpy(&without, &library.color, sizeof without);
-    return (library.hasFormat ? with(decoder, NULL, OF_DATA, color) : without(decoder, OF_DATA, color)) == DONE;
+    return (library.hasFormat ? with(decoder, NULL, target, color) : without(decoder, target, color)) == DONE;
 }
 
 static void readProfile(tern_jxl *jxl) {
@@ -284,14 +286,17 @@ static tern_codec_result start(tern_jxl *jxl, char *error) {
         case HEAD:
             if (library.imageInfo(decoder, &jxl->image) != DONE) return fail(jxl, "header", error);
             // Brighter pictures are mapped to what a display of sRGB shows.
-            if (!jxl->image.usesOriginalProfile) library.limitBrightness(decoder, 255);
+            if (!jxl->image.usesOriginalProfile && jxl->limits.colors != TERN_COLORS_STORED)
+                library.limitBrightness(decoder, 255);
             break;
         case COLOR: {
             // libjxl's own choice for pictures with a profile would be linear.
-            const colorEncoding color = {
-                .space = jxl->image.colorChannels == 1 ? IS_GREY : IS_RGB, .white = IS_D65, .primaries = IS_SRGB,
-                .transfer = SRGB_CURVE, .intent = 1,
+            colorEncoding color = {
+                .space = jxl->image.colorChannels == 1 ? IS_GREY : IS_RGB, .white = IS_D65,
+                .primaries = jxl->limits.colors == TERN_COLORS_P3 ? IS_P3 : IS_SRGB, .transfer = SRGB_CURVE, .intent = 1,
             };
+            colorEncoding original;
+            if (jxl->limits.colors == TERN_COLORS_STORED && readColor(decoder, OF_ORIGINAL, &original)) color = original;
             if (!jxl->image.usesOriginalProfile) library.preferColor(decoder, &color);
             jxl->at = jxl->end = given - library.releaseInput(decoder);
             return TERN_CODEC_OK;
@@ -325,7 +330,7 @@ static tern_codec_result open(tern_jxl *jxl, tern_feed_limits limits, tern_codec
         return TERN_CODEC_UNSUPPORTED;
     }
     colorEncoding color;
-    const bool isNamed = readColor(jxl->decoder, &color);
+    const bool isNamed = readColor(jxl->decoder, OF_DATA, &color);
     const uint16_t primaries = isNamed ? primariesNumber(&color) : 0;
     if (!isNamed || !isSRGB(&color)) {
         info->hasColor = primaries != 0;
@@ -336,6 +341,7 @@ static tern_codec_result open(tern_jxl *jxl, tern_feed_limits limits, tern_codec
         };
         if (info->hasProfile) readProfile(jxl);
     }
+    jxl->isDeep = info->isDeep = tern_is_deep(limits, image->bits, info->hasColor ? info->color.transfer : 2);
     const tern_jxl_head head = {
         .width = image->width, .height = image->height, .previewWidth = image->hasPreview ? image->previewWidth : 0,
         .previewHeight = image->hasPreview ? image->previewHeight : 0, .extraChannels = image->extraChannels,
@@ -367,6 +373,7 @@ tern_jxl *tern_jxl_open(
     *result = TERN_CODEC_MEMORY;
     if (!jxl) return NULL;
     jxl->memoryLimit = limits.memory;
+    jxl->limits = limits;
     if (findStream(jxl, bytes, count)) *result = open(jxl, limits, info, error);
     if (*result == TERN_CODEC_OK) return jxl;
     tern_jxl_close(jxl);
@@ -380,11 +387,11 @@ const uint8_t *tern_jxl_profile(const tern_jxl *jxl, size_t *count, int *channel
 }
 
 static tern_codec_result decode(tern_jxl *jxl, tern_canvas canvas, uint64_t *microseconds, char *error) {
-    static const pixelFormat format = {4, BYTES, 0, 0};
+    const pixelFormat format = {4, jxl->isDeep ? WORDS : BYTES, 0, 0};
     JxlDecoder *decoder = jxl->decoder;
     if (!decoder) return TERN_CODEC_MEMORY;
     if (!tern_canvas_fits(canvas, jxl->image.width, jxl->image.height, error)) return TERN_CODEC_CORRUPT;
-    if (canvas.stride != (size_t)canvas.width * 4) return TERN_CODEC_CORRUPT;
+    if (canvas.stride != (size_t)canvas.width * (jxl->isDeep ? 8 : 4)) return TERN_CODEC_CORRUPT;
     for (;;) {
         switch (library.process(decoder)) {
         case FRAME: {

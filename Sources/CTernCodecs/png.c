@@ -126,21 +126,41 @@ static void warned(png_structp writer, png_const_charp text) { (void)writer; (vo
 
 static void flush(png_structp writer) { (void)writer; }
 
-int tern_png_channels(const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height) {
+int tern_png_channels(const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int bits) {
     unsigned alpha = 255, color = 0;
+    const size_t step = bits == 16 ? 8 : 4;
     for (uint32_t y = 0; y < height; y++) {
         const uint8_t *pixel = pixels + stride * y;
-        for (uint32_t x = 0; x < width; x++, pixel += 4) {
-            alpha &= pixel[3];
-            color |= (unsigned)(pixel[0] ^ pixel[1]) | (unsigned)(pixel[1] ^ pixel[2]);
+        for (uint32_t x = 0; x < width; x++, pixel += step) {
+            if (bits == 16) {
+                uint16_t words[4];
+                memcpy(words, pixel, sizeof words);
+                alpha &= words[3] == UINT16_MAX ? 255 : 0;
+                color |= (unsigned)(words[0] ^ words[1]) | (unsigned)(words[1] ^ words[2]);
+            } else {
+                alpha &= pixel[3];
+                color |= (unsigned)(pixel[0] ^ pixel[1]) | (unsigned)(pixel[1] ^ pixel[2]);
+            }
         }
         if (alpha != 255 && color) return 4;
     }
     return (color ? 3 : 1) + (alpha != 255);
 }
 
-/// Writes the channels of a row of RGBA: grey, grey and alpha, or the colours.
-static void pack(const uint8_t *source, uint8_t *target, uint32_t width, int channels) {
+/// Writes the channels of a row of RGBA: grey, grey and alpha, or the colours. Samples of 16 bits become big-endian.
+static void pack(const uint8_t *source, uint8_t *target, uint32_t width, int channels, int bits) {
+    if (bits == 16) {
+        for (uint32_t x = 0; x < width; x++, source += 8) {
+            uint16_t words[4];
+            memcpy(words, source, sizeof words);
+            if (channels == 2) words[1] = words[3];
+            for (int c = 0; c < channels; c++, target += 2) {
+                target[0] = (uint8_t)(words[c] >> 8);
+                target[1] = (uint8_t)words[c];
+            }
+        }
+        return;
+    }
     for (uint32_t x = 0; x < width; x++, source += 4, target += channels) {
         target[0] = source[0];
         if (channels == 2) target[1] = source[3];
@@ -149,14 +169,15 @@ static void pack(const uint8_t *source, uint8_t *target, uint32_t width, int cha
 }
 
 uint8_t *tern_png_encode(
-    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int channels, int level, size_t *count,
-    char *error) {
+    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int bits, int channels, int level,
+    tern_stated_colors colors, size_t *count, char *error) {
     static const int types[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                                 PNG_COLOR_TYPE_RGB_ALPHA};
     sink *into = calloc(1, sizeof *into);
     if (!into) return NULL;
     into->error = error;
-    if (channels < 4 && !(into->row = malloc((size_t)width * (size_t)channels))) {
+    const bool packs = channels < 4 || bits == 16;
+    if (packs && !(into->row = malloc((size_t)width * (size_t)channels * (size_t)bits / 8))) {
         free(into);
         return NULL;
     }
@@ -171,11 +192,17 @@ uint8_t *tern_png_encode(
     }
     png_set_write_fn(writer, into, writeBytes, flush);
     png_set_compression_level(writer, level);
-    png_set_IHDR(writer, info, width, height, 8, types[channels - 1], PNG_INTERLACE_NONE,
+    png_set_IHDR(writer, info, width, height, bits, types[channels - 1], PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (colors.profile)
+        png_set_iCCP(writer, info, "ICC profile", 0, colors.profile, (png_uint_32)colors.profileCount);
     png_write_info(writer, info);
+    if (colors.primaries) {
+        const uint8_t numbers[4] = {colors.primaries, colors.transfer, 0, 1};
+        png_write_chunk(writer, (png_const_bytep)"cICP", numbers, sizeof numbers);
+    }
     for (uint32_t row = 0; row < height; row++) {
-        if (into->row) pack(pixels + stride * row, into->row, width, channels);
+        if (into->row) pack(pixels + stride * row, into->row, width, channels, bits);
         png_write_row(writer, into->row ? into->row : pixels + stride * row);
     }
     png_write_end(writer, info);

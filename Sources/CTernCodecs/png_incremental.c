@@ -74,6 +74,13 @@ static bool readColor(png_feed *png, tern_color_numbers *color) {
     return true;
 }
 
+static bool isLittleEndian(void) {
+    const uint16_t one = 1;
+    uint8_t first;
+    memcpy(&first, &one, 1);
+    return first == 1;
+}
+
 /// Keeps what the header and the chunks before the picture's data state about its samples.
 static void readSamples(png_feed *png, int depth, int color, bool isInterlaced) {
     tern_png_samples *samples = &png->samples;
@@ -120,14 +127,26 @@ static void onInfo(png_structp reader, png_infop info) {
     feed->keepsBytes = feed->state.isGathering;
     feed->state.isAnimation = png->isAnimated;
     feed->state.isInterlaced = interlace != PNG_INTERLACE_NONE;
+    const unsigned transfer = png->hasCICP ? png->cicp.transfer : 2;
+    const bool isDeep = tern_is_deep(feed->limits, (unsigned)depth, transfer);
+    // Samples of 16 bits are those of a whole file.
+    if (isDeep && !png->isStill) feed->state.isGathering = feed->keepsBytes = true;
+    feed->info.isDeep = isDeep && png->isStill;
     readSamples(png, depth, color, interlace != PNG_INTERLACE_NONE);
-    png_set_expand(reader);
-    png_set_scale_16(reader);
+    if (feed->info.isDeep) {
+        feed->info.memory += (uint64_t)width * 8;
+        png_set_expand_16(reader);
+        if (isLittleEndian()) png_set_swap(reader);
+    } else {
+        png_set_expand(reader);
+        png_set_scale_16(reader);
+    }
     png_set_gray_to_rgb(reader);
-    png_set_add_alpha(reader, 0xFF, PNG_FILLER_AFTER);
+    png_set_add_alpha(reader, feed->info.isDeep ? 0xFFFF : 0xFF, PNG_FILLER_AFTER);
     png_set_interlace_handling(reader);
     png_read_update_info(reader, info);
-    if (png_get_rowbytes(reader, info) != (size_t)width * 4) png_error(reader, "not four bytes a pixel");
+    const size_t pixel = feed->info.isDeep ? 8 : 4;
+    if (png_get_rowbytes(reader, info) != width * pixel) png_error(reader, "another number of bytes a pixel");
 }
 
 /// Passes a row of a whole file to its destination.
@@ -438,6 +457,8 @@ tern_codec_result tern_png_still_rows(tern_feed *feed, tern_png_target target, u
     bool fits = target.resize ? tern_resize_fits(target.resize, width, height, target.canvas, error)
                               : tern_canvas_fits(target.canvas, width, height, error);
     if (!fits) return TERN_CODEC_CORRUPT;
+    // Samples of 16 bits are not resized row by row.
+    if (feed->info.isDeep && (target.resize || target.canvas.stride < (size_t)width * 8)) return TERN_CODEC_CORRUPT;
     png->target = target;
     png->rowsRead = 0;
     while (png->rowsRead < rows) {

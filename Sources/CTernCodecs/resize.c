@@ -1,6 +1,6 @@
 // Lanczos3 in two passes: first down whole rows (contiguous, without gathering), then along the one row that results.
 // The weights are 16-bit fixed point, scaled as far as the largest weight allows. The sum of each window is exact.
-#include "CTernCodecs.h"
+#include "resize_side.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +30,6 @@ struct tern_resize {
     uint8_t *line;
 };
 
-static double lanczos(double x) {
-    if (x == 0) return 1;
-    if (x <= -3 || x >= 3) return 0;
-    double angle = M_PI * x;
-    return 3 * sin(angle) * sin(angle / 3) / (angle * angle);
-}
-
 static uint64_t commonDivisor(uint64_t one, uint64_t other) {
     while (other) {
         uint64_t rest = one % other;
@@ -46,50 +39,14 @@ static uint64_t commonDivisor(uint64_t one, uint64_t other) {
     return one;
 }
 
-/// One side of a resize: the pixels of the source, the visible part of them, and the pixels of the target.
-typedef struct {
-    uint32_t size;
-    double extent;
-    uint32_t target, taps;
-    double scale, stretch;
-} side;
-
-/// Returns a side whose windows have `step` taps or a multiple of it. They are within the source unless the source
-/// itself is shorter.
-static side makeSide(uint32_t size, uint64_t eighths, uint32_t target, uint32_t step) {
-    side made = {.size = size, .extent = (double)eighths / 8, .target = target};
-    made.scale = made.extent / target;
-    made.stretch = made.scale < 1 ? 1 : made.scale;
-    double wanted = ceil(3 * made.stretch) * 2 + 1;
-    made.taps = ((wanted > size ? size : (uint32_t)wanted) + step - 1) / step * step;
-    return made;
-}
-
-/// Computes the weights of a target pixel, and where its window starts. The source's last pixel is weighted by its
-/// visible part.
-static void weigh(const side *side, uint32_t index, uint32_t *start, double *row) {
-    const double centre = (index + 0.5) * side->scale, support = 3 * side->stretch;
-    const double low = floor(centre - support + 0.5), high = floor(centre + support + 0.5);
-    const uint32_t first = low < 0 ? 0 : (uint32_t)low, end = high > side->size ? side->size : (uint32_t)high;
-    const uint32_t last = side->size - 1;
-    *start = side->taps > side->size ? 0 : first > side->size - side->taps ? side->size - side->taps : first;
-    memset(row, 0, side->taps * sizeof *row);
-    double sum = 0;
-    for (uint32_t at = first; at < end && at - *start < side->taps; at++) {
-        const double shown = at == last ? side->extent - last : 1;
-        sum += row[at - *start] = shown * lanczos((at + shown / 2 - centre) / side->stretch);
-    }
-    for (uint32_t t = 0; t < side->taps; t++) row[t] /= sum;
-}
-
 /// Returns the number of bits by which weights are shifted: the most that the largest weight allows. Within the picture
 /// no weight exceeds 1 / stretch by more than one hundredth, which fits in 16 bits. Near the edges, where windows are
 /// cut off, some weights do.
-static int fittingShift(const side *side, double *row) {
+static int fittingShift(const tern_side *side, double *row) {
     double largest = 1 / side->stretch;
     uint32_t start = 0;
     for (uint32_t i = 0; i < 8 && i < side->target; i++) {
-        weigh(side, i < 4 ? i : side->target - (i - 3), &start, row);
+        tern_weigh(side, i < 4 ? i : side->target - (i - 3), &start, row);
         for (uint32_t t = 0; t < side->taps; t++) if (fabs(row[t]) > largest) largest = fabs(row[t]);
     }
     int shift = 0;
@@ -98,7 +55,7 @@ static int fittingShift(const side *side, double *row) {
 }
 
 static bool makeFilter(filter *made, uint32_t size, uint64_t eighths, uint32_t target, uint32_t step) {
-    const side side = makeSide(size, eighths, target, step);
+    const tern_side side = tern_make_side(size, eighths, target, step);
     const uint32_t taps = made->taps = side.taps;
     made->starts = calloc(target, sizeof *made->starts);
     made->weights = calloc((size_t)target * taps, sizeof *made->weights);
@@ -120,7 +77,7 @@ static bool makeFilter(filter *made, uint32_t size, uint64_t eighths, uint32_t t
                 continue;
             }
         }
-        weigh(&side, i, &made->starts[i], exact);
+        tern_weigh(&side, i, &made->starts[i], exact);
         int32_t left = 1 << made->shift;
         uint32_t most = 0;
         for (uint32_t t = 0; t < taps; t++) {
@@ -147,8 +104,8 @@ tern_extent tern_extent_whole(uint32_t width, uint32_t height) {
 static size_t placeStride(uint32_t width) { return ((size_t)width * 4 + 31) / 32 * 32; }
 
 uint64_t tern_resize_memory(tern_extent source, uint32_t targetWidth, uint32_t targetHeight, bool inRows) {
-    const side across = makeSide(source.width, source.eighthsAcross, targetWidth, 4);
-    const side down = makeSide(source.height, source.eighthsDown, targetHeight, 2);
+    const tern_side across = tern_make_side(source.width, source.eighthsAcross, targetWidth, 4);
+    const tern_side down = tern_make_side(source.height, source.eighthsDown, targetHeight, 2);
     // Computed in floating point, which does not overflow: 4 bytes for each start, 2 for each weight, and 8 for each
     // weight of the current row.
     double bytes = 4.0 * targetWidth + 2.0 * targetWidth * across.taps + 8.0 * across.taps

@@ -203,14 +203,53 @@ void tern_webp_frames_close(tern_webp_frames *frames) {
     free(frames);
 }
 
+static void put24(uint8_t *at, uint32_t value) {
+    for (int i = 0; i < 3; i++) at[i] = (uint8_t)(value >> 8 * i);
+}
+
+static uint8_t *putChunk(uint8_t *at, const char *name, const uint8_t *data, size_t count) {
+    memcpy(at, name, 4);
+    put24(at + 4, (uint32_t)count);
+    at[7] = (uint8_t)(count >> 24);
+    memcpy(at + 8, data, count);
+    if (count % 2) at[8 + count] = 0;
+    return at + 8 + count + count % 2;
+}
+
+/// Returns the file with a profile before its picture (RFC 9649 §2.7), in place of the file, or NULL.
+static uint8_t *addProfile(
+    uint8_t *file, size_t *count, uint32_t width, uint32_t height, tern_stated_colors colors) {
+    const bool isExtended = !memcmp(file + 12, "VP8X", 4);
+    const size_t start = isExtended ? 30 : 12, rest = *count - start;
+    uint8_t *made = malloc(12 + 18 + 9 + colors.profileCount + rest);
+    if (made) {
+        // The alpha of a picture without extended header is in its own header.
+        const bool hasAlpha = isExtended ? file[20] & 0x10 : !memcmp(file + 12, "VP8L", 4) && (file[24] & 0x10);
+        uint8_t header[10] = {(uint8_t)(0x20 | (hasAlpha ? 0x10 : 0))};
+        put24(header + 4, width - 1);
+        put24(header + 7, height - 1);
+        memcpy(made, file, 12);
+        uint8_t *at = putChunk(made + 12, "VP8X", header, sizeof header);
+        at = putChunk(at, "ICCP", colors.profile, colors.profileCount);
+        memcpy(at, file + start, rest);
+        *count = (size_t)(at - made) + rest;
+        put24(made + 4, (uint32_t)(*count - 8));
+        made[7] = (uint8_t)((*count - 8) >> 24);
+    }
+    free(file);
+    return made;
+}
+
 uint8_t *tern_webp_encode(
     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, float quality, bool lossless,
-    size_t *count, char *error) {
+    tern_stated_colors colors, size_t *count, char *error) {
     uint8_t *bytes = NULL;
     // libwebp's own buffer is freed by WebPFree, which is free() from 1.0 on.
     *count = lossless ? WebPEncodeLosslessRGBA(pixels, (int)width, (int)height, (int)stride, &bytes)
                       : WebPEncodeRGBA(pixels, (int)width, (int)height, (int)stride, quality, &bytes);
-    if (*count > 0) return bytes;
+    if (*count > 30 || (*count > 0 && !colors.profile))
+        return colors.profile ? addProfile(bytes, count, width, height, colors) : bytes;
+    free(bytes);
     snprintf(error, 160, "libwebp could not encode %u by %u pixels", width, height);
     return NULL;
 }

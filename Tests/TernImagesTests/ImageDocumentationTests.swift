@@ -74,6 +74,21 @@ import Foundation
         #expect(try await pipeline.image(from: attachment).size.width == 40)
     }
 
+    @Test func colors() async throws {
+        let kit = PipelineKit(picture: try Pictures.png())
+        let (pipeline, url) = (kit.pipeline, try url("https://a.example/photo.png"))
+        var request = ImageRequest(url)
+        request.options.color = .displayP3
+        #expect(try await pipeline.image(from: request).colorSpace == .displayP3)
+        request.options.color = .asStored()
+        #expect(try await pipeline.image(from: request).bytesPerPixel == 4)
+        request.options.color = .asStored(.uint16)
+        let image = try await pipeline.image(from: request)
+        print(image.component, image.colorSpace, image.bytesPerPixel)
+        let shown = try image.converted(to: .sRGB)
+        #expect(image.bytesPerPixel == 8 && shown.bytesPerPixel == 4)
+    }
+
     @Test func animationsAndPreviews() async throws {
         let kit = PipelineKit(picture: try Pictures.jpeg()) { $0.decoders = ImageDecoders() }
         let pipeline = kit.pipeline

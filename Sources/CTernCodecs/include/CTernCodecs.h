@@ -60,23 +60,48 @@ typedef struct {
     bool isAnimation;
     /// A Boolean value that indicates whether the bytes end between two frames, where the decoder reports no error.
     bool isCut;
+    /// A Boolean value that indicates whether the decoder writes samples of 16 bits, eight bytes a pixel.
+    bool isDeep;
 } tern_codec_info;
 
 /// The kinds of samples of a file's pixels, for its colour profile. An ink of 255 means no ink.
 enum { TERN_CHANNELS_GREY = 1, TERN_CHANNELS_RGB = 3, TERN_CHANNELS_INK = 4 };
 
-/// A conversion of pixels to sRGB by an ICC profile. Tern converts profiles of primaries and curves itself, and uses
+/// The samples of a picture: bytes, words of 16 bits, or half floats (IEEE 754), of which 1 is the greatest level.
+typedef enum { TERN_SAMPLES_BYTES, TERN_SAMPLES_WORDS, TERN_SAMPLES_HALVES } tern_samples;
+
+/// The colours and the samples that a conversion is for.
+typedef struct {
+    /// A Boolean value that indicates whether pixels are converted to Display P3, which has the curve of sRGB, instead of
+    /// sRGB.
+    bool isP3;
+    /// A Boolean value that indicates whether samples of more than 8 bits are converted, too.
+    bool isFine;
+} tern_color_target;
+
+/// A conversion of pixels to sRGB or Display P3 by an ICC profile. Tern converts profiles of primaries and curves itself, and uses
 /// lcms2, which is found at run time, for others.
 typedef struct tern_icc tern_icc;
 /// Opens a conversion. Returns NULL if the profile is damaged or does not fit the samples, or if it needs lcms2, which
-/// is missing. Returns NULL and sets `plain` if the profile is sRGB.
-tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool *plain);
+/// is missing. Returns NULL and sets `plain` if the profile is that of the target.
+tern_icc *tern_icc_open(
+    const uint8_t *profile, size_t count, int channels, tern_color_target target, bool *plain);
+/// Returns a profile of colours whose greys are those of a grey profile, to be freed with `tern_codec_free`. Returns NULL
+/// for a profile of tables.
+uint8_t *tern_icc_from_grey(const uint8_t *profile, size_t count, size_t *made);
 /// Opens a conversion of colours that a file states by numbers. Light brighter than the white of sRGB, as in a PQ or HLG
 /// picture, is mapped below it. Returns NULL if a number is not supported. Returns NULL and sets `plain` if the
-/// colours are those of sRGB.
-tern_icc *tern_color_open(const tern_color_numbers *color, bool *plain);
+/// colours are those of the target.
+tern_icc *tern_color_open(const tern_color_numbers *color, tern_color_target target, bool *plain);
+/// Returns the ICC profile of such colours, to be freed with `tern_codec_free`. Returns NULL if a number is not supported,
+/// and for PQ and HLG, which a profile of curves does not describe.
+uint8_t *tern_color_profile(const tern_color_numbers *color, size_t *count);
 /// Converts straight RGBA in place. Alpha does not change.
 void tern_icc_convert(const tern_icc *icc, uint8_t *pixels, size_t stride, uint32_t width, uint32_t rows);
+/// Converts words or halves to straight RGBA of 8 bits by a conversion of fine samples, or by none if it is NULL.
+void tern_icc_convert_deep(
+    const tern_icc *icc, const uint8_t *source, tern_samples samples, bool isPremultiplied, uint8_t *target,
+    size_t pixels);
 /// Converts a row of pixels with four inks each to opaque RGBA.
 void tern_icc_ink(const tern_icc *icc, const uint8_t *ink, uint8_t *pixels, uint32_t width);
 void tern_icc_close(tern_icc *icc);
@@ -103,13 +128,21 @@ tern_extent tern_extent_whole(uint32_t width, uint32_t height);
 
 typedef struct tern_resize tern_resize;
 
-/// The limits of a decoder, which it checks before its library takes memory.
+/// The pictures whose samples a decoder writes with 16 bits, if it can: none, those of PQ and HLG that have more than 8
+/// bits, or all.
+typedef enum { TERN_DEEP_NONE, TERN_DEEP_TONED, TERN_DEEP_ALL } tern_deep;
+/// The colours that a decoder makes which has to choose some: sRGB, Display P3, or those of the file.
+typedef enum { TERN_COLORS_SRGB, TERN_COLORS_P3, TERN_COLORS_STORED } tern_colors;
+
+/// The limits of a decoder, which it checks before its library takes memory, and the form of the pixels that it writes.
 typedef struct {
     uint64_t pixels;
     uint32_t frames;
     int scans;
     /// The memory in bytes that a library may take besides the canvas. Checked before the library takes any.
     uint64_t memory;
+    tern_deep deep;
+    tern_colors colors;
 } tern_feed_limits;
 
 // Each decoder borrows its bytes, which must outlive the handle. `error` points to 160 characters or more.
@@ -142,6 +175,33 @@ tern_codec_result tern_jpeg_survey(
     const uint8_t *bytes, size_t count, uint32_t width, uint32_t height, int scanLimit, char *error);
 /// Returns whether the picture's end marker is present. The end markers of pictures within the headers do not count.
 bool tern_jpeg_ends(const uint8_t *bytes, size_t count);
+
+/// Returns whether a transfer of H.273 is one of light beyond the white of sRGB: PQ or HLG.
+static inline bool tern_is_toned(unsigned transfer) { return transfer == 16 || transfer == 18; }
+/// Returns whether a decoder writes samples of 16 bits for a picture of a depth and a transfer.
+static inline bool tern_is_deep(tern_feed_limits limits, unsigned depth, unsigned transfer) {
+    return limits.deep == TERN_DEEP_ALL || (limits.deep == TERN_DEEP_TONED && depth > 8 && tern_is_toned(transfer));
+}
+
+/// The gain map of a JPEG: the place of its own JPEG in the file; for red, green and blue the least and the greatest gain
+/// in stops, the power of a value that is its gain, and what is added to the light before the gain and taken off after
+/// it; and the headroom in stops from which it is applied in part, and in whole.
+typedef struct {
+    size_t at, count;
+    double least[3], most[3], gamma[3], baseOffset[3], offset[3], leastCapacity, mostCapacity;
+} tern_gain_map;
+/// Finds the gain map of a whole file. Returns false if there is none, or it is damaged.
+bool tern_gain_map_find(const uint8_t *bytes, size_t count, tern_gain_map *map);
+/// The place of a picture in the one that a gain map covers: the pixels that are cut off at the left and the top, and the
+/// size before.
+typedef struct {
+    uint32_t left, top, width, height;
+} tern_gain_place;
+/// Writes rows of light as half floats, opaque, of which 1 is white, of an opaque picture with the curve of sRGB. A display
+/// shows light up to the headroom, in multiples of white.
+void tern_gain_map_apply(
+    const tern_gain_map *map, tern_picture base, tern_picture gains, tern_gain_place place, double headroom,
+    uint8_t *target, uint32_t firstRow, uint32_t rows);
 
 typedef struct tern_png tern_png;
 /// Opens a file and reads its header. Of the limits, those on pixels and memory count.
@@ -270,8 +330,7 @@ void tern_avif_look(const char *name, char *obstacle);
 /// UNSUPPORTED without one.
 typedef struct tern_avif tern_avif;
 tern_avif *tern_avif_open(
-    const uint8_t *bytes, size_t count, uint32_t pixelLimit, uint32_t frameLimit, tern_codec_info *info, int *result,
-    char *error);
+    const uint8_t *bytes, size_t count, tern_feed_limits limits, tern_codec_info *info, int *result, char *error);
 const uint8_t *tern_avif_profile(const tern_avif *avif, size_t *count, int *channels);
 /// Writes the whole next frame, with straight alpha, and its time as stored.
 tern_codec_result tern_avif_next(tern_avif *avif, tern_canvas canvas, uint64_t *microseconds, char *error);
@@ -389,6 +448,37 @@ bool tern_make_opaque(uint8_t *pixels, size_t stride, uint32_t width, uint32_t h
 /// Does the inverse of `tern_premultiply`, rounded. A pixel without alpha becomes 0.
 void tern_unpremultiply(const uint8_t *source, uint8_t *target, size_t pixels);
 
+/// Returns the number of bytes of a pixel.
+static inline size_t tern_pixel_bytes(tern_samples samples) { return samples == TERN_SAMPLES_BYTES ? 4 : 8; }
+/// Converts samples of one kind to another: to the nearest level, from 0 to the greatest.
+void tern_convert_samples(
+    const uint8_t *source, tern_samples from, uint8_t *target, tern_samples to, size_t count);
+/// Writes samples as numbers, of which 1 is the greatest level.
+void tern_load_samples(const uint8_t *source, tern_samples samples, float *target, size_t count);
+/// Does the same as `tern_premultiply` and `tern_unpremultiply` for words and halves, in place.
+void tern_premultiply_deep(uint8_t *pixels, tern_samples samples, size_t count);
+void tern_unpremultiply_deep(uint8_t *pixels, tern_samples samples, size_t count);
+/// Returns whether every pixel is opaque. Reads pixels up to the first that is not.
+bool tern_is_opaque(const uint8_t *pixels, tern_samples samples, size_t count);
+/// Does the same as `tern_orient` for pixels of eight bytes.
+void tern_orient_deep(
+    const uint8_t *source, size_t sourceStride, uint32_t width, uint32_t height, int orientation, uint8_t *target,
+    size_t targetStride);
+
+/// A resizer of samples of any kind, which keeps fractions of levels, in the file's levels or in the light that they
+/// stand for by the curve of sRGB.
+typedef struct tern_fine_resize tern_fine_resize;
+/// Returns the bytes that such a resize takes besides source and target.
+uint64_t tern_fine_resize_memory(tern_extent source, uint32_t targetWidth, uint32_t targetHeight);
+/// Creates a Lanczos3 kernel for premultiplied RGBA. Returns NULL when memory is short.
+tern_fine_resize *tern_fine_resize_open(
+    tern_extent source, uint32_t targetWidth, uint32_t targetHeight, tern_samples samples, bool inLight);
+/// Resizes rows, which cost least from the top. Returns false and writes nothing if the sizes differ from those that the
+/// kernel was made for.
+bool tern_fine_resize_rows(
+    tern_fine_resize *resize, tern_picture source, tern_canvas target, uint32_t firstRow, uint32_t rows);
+void tern_fine_resize_close(tern_fine_resize *resize);
+
 /// Returns the bytes that a resize takes besides source and target, including the rows that it keeps if they come one
 /// by one.
 uint64_t tern_resize_memory(tern_extent source, uint32_t targetWidth, uint32_t targetHeight, bool inRows);
@@ -409,20 +499,29 @@ void tern_resize_take(tern_resize *resize, tern_canvas target);
 void tern_resize_finish(tern_resize *resize, tern_canvas target);
 void tern_resize_close(tern_resize *resize);
 
+/// The colours of the pixels that an encoder takes, as it writes them; all zero for sRGB, of which it writes nothing.
+typedef struct {
+    const uint8_t *profile;
+    size_t profileCount;
+    /// The primaries and the transfer in the numbers of ITU-T H.273; 0 if they are not written. Only for PNG.
+    uint8_t primaries, transfer;
+} tern_stated_colors;
+
 /// Encoders take straight RGBA and return bytes to be freed with `tern_codec_free`, or NULL.
 uint8_t *tern_jpeg_encode(
     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int quality, bool progressive,
-    size_t *count, char *error);
+    tern_stated_colors colors, size_t *count, char *error);
 /// Returns the least number of channels that hold the pixels without loss: 1 for grey, 2 for grey with alpha, 3 for
-/// colours, and 4 for colours with alpha.
-int tern_png_channels(const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height);
-/// The channels are those of `tern_png_channels`, or more.
+/// colours, and 4 for colours with alpha. The samples have 8 or 16 bits.
+int tern_png_channels(const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int bits);
+/// The channels are those of `tern_png_channels`, or more: colours, if there is a profile of colours. The samples have 8
+/// or 16 bits.
 uint8_t *tern_png_encode(
-    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int channels, int level, size_t *count,
-    char *error);
+    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int bits, int channels, int level,
+    tern_stated_colors colors, size_t *count, char *error);
 uint8_t *tern_webp_encode(
     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, float quality, bool lossless,
-    size_t *count, char *error);
+    tern_stated_colors colors, size_t *count, char *error);
 void tern_codec_free(void *bytes);
 
 /// An encoder of GIF, which writes of each frame what has changed, in at most 256 colours. Pixels less than half opaque

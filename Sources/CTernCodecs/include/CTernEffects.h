@@ -23,6 +23,12 @@ typedef struct {
 void tern_flip_rows(
     tern_picture source, bool across, bool down, uint8_t *target, size_t targetStride, uint32_t firstRow,
     uint32_t rows);
+/// Does the same as `tern_flip_rows` and `tern_turn_rows` for pixels of eight bytes.
+void tern_flip_rows_deep(
+    tern_picture source, bool across, bool down, uint8_t *target, size_t targetStride, uint32_t firstRow,
+    uint32_t rows);
+void tern_turn_rows_deep(
+    tern_picture source, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow, uint32_t rows);
 /// Turns the picture by a quarter, clockwise or counterclockwise. The target has width and height exchanged.
 void tern_turn_rows(
     tern_picture source, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow, uint32_t rows);
@@ -40,8 +46,10 @@ bool tern_frame_rows(
 
 /// Paints the colour where the picture is (source-atop).
 void tern_tint(const uint8_t *source, uint8_t *target, size_t pixels, tern_color color);
-/// Replaces each colour by the Rec. 709 luma of its sRGB values.
-void tern_luma(const uint8_t *source, uint8_t *target, size_t pixels);
+/// Replaces each colour by its luma: of sRGB's values by Rec. 709, or of Display P3's by the luminances of its primaries.
+void tern_luma(const uint8_t *source, uint8_t *target, size_t pixels, bool isP3);
+/// Returns a colour of sRGB in Display P3.
+tern_color tern_color_in_p3(tern_color color);
 /// Paints the colour over the whole picture (source-over).
 void tern_cover(const uint8_t *source, uint8_t *target, size_t pixels, tern_color color);
 /// Draws another picture's pixels over these, with an opacity of 65,536 at most.

@@ -70,6 +70,9 @@ public struct ProcessedFrames: ImageFrames {
     /// The bytes held: those of the source, and of the first frame.
     public var byteCount: Int { frames.byteCount + first.image.byteCount }
 
+    /// The bytes of a pixel of the first frame after processing.
+    public var bytesPerPixel: Int { first.image.bytesPerPixel }
+
     /// The number of frames.
     public var count: Int { frames.count }
 
@@ -101,6 +104,7 @@ struct PreloadedFrames: ImageFrames {
     let loopCount: Int
     let size: PixelSize
     let byteCount: Int
+    let bytesPerPixel: Int
     private let frames: [ImageFrame]
 
     var count: Int { frames.count }
@@ -109,9 +113,10 @@ struct PreloadedFrames: ImageFrames {
     /// decoded.
     init?(_ source: any ImageFrames, memoryLimit: Int) throws(ImageError) {
         let count = max(0, source.count)
-        guard Self.byteCount(of: source.size, count: count) <= memoryLimit else { return nil }
+        guard Self.byteCount(of: source, count: count) <= memoryLimit else { return nil }
         loopCount = source.loopCount
         size = source.size
+        bytesPerPixel = source.bytesPerPixel
         var frames: [ImageFrame] = []
         var bytes = 0
         frames.reserveCapacity(min(count, 1_024))
@@ -126,9 +131,9 @@ struct PreloadedFrames: ImageFrames {
         byteCount = bytes
     }
 
-    /// Returns the bytes of frames of one size, at four a pixel, or `Int.max` if they are more.
-    private static func byteCount(of size: PixelSize, count: Int) -> Int {
-        let (bytes, isLarge) = size.pixelCount.multipliedReportingOverflow(by: 4)
+    /// Returns the bytes of frames of one size, or `Int.max` if they are more.
+    private static func byteCount(of frames: any ImageFrames, count: Int) -> Int {
+        let (bytes, isLarge) = frames.size.pixelCount.multipliedReportingOverflow(by: frames.bytesPerPixel)
         let (all, isTooLarge) = bytes.multipliedReportingOverflow(by: count)
         return isLarge || isTooLarge ? .max : all
     }

@@ -43,7 +43,7 @@ final class FrameStore: Sendable {
     deinit { budget.removeAll(of: number) }
 
     /// The bytes of one frame.
-    var frameBytes: Int { frames.size.pixelCount * 4 }
+    var frameBytes: Int { frames.size.pixelCount * frames.bytesPerPixel }
 
     func join() -> Int {
         budget.addReader()

@@ -230,6 +230,8 @@ extension DiskTier {
             loaded.trace.add(.processed, .notStored, detail: "the hook `decrypt`")
         } else if loaded.stored.animation != nil {
             loaded.trace.add(.processed, .notStored, detail: "an animation")
+        } else if loaded.stored.image.component == .float16 {
+            loaded.trace.add(.processed, .notStored, detail: "half floats")
         } else if loaded.stored.freshness.forbidsStorage {
             loaded.trace.add(.processed, .notStored, detail: "no-store")
         } else if let reason {
@@ -273,7 +275,7 @@ extension DiskTier {
                 var failure: String?
                 do {
                     let data = try await executor.run { () throws(ImageError) in
-                        try image.encoded(as: encoding ?? image.diskEncoding)
+                        try image.encoded(as: image.diskEncoding(encoding))
                     }
                     try await cache.insert(data, for: key.text, metadata: metadata)
                 } catch {
@@ -314,8 +316,13 @@ extension ImagePipeline.DiskContent {
 }
 
 extension RasterImage {
-    /// The default encoding on the disk: PNG with alpha, else JPEG.
-    fileprivate var diskEncoding: ImageEncoding { isOpaque ? .jpeg() : .png() }
+    /// Returns the encoding on the disk: the configured one, otherwise PNG with alpha, and JPEG without. An image that
+    /// only PNG keeps as it is, of 16 bits or of PQ or HLG, is a PNG.
+    fileprivate func diskEncoding(_ configured: ImageEncoding?) -> ImageEncoding {
+        if case .numbers = colorSpace { return .png() }
+        if component != .uint8 { return .png() }
+        return configured ?? (isOpaque ? .jpeg() : .png())
+    }
 }
 
 extension DiskCache {

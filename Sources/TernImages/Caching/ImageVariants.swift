@@ -85,6 +85,7 @@ struct VariantCandidate {
         let usable = candidates.filter { candidate in
             candidate.key != key && candidate.stored.animation == nil && candidate.key.processors.isEmpty
                 && candidate.key.decoding.byteLimit == nil && candidate.key.scale == key.scale
+                && candidate.key.decoding.hasSamePixels(as: key.decoding)
                 // A first frame that was requested alone does not tell whether other frames follow.
                 && (candidate.key.animation != .firstFrame || key.animation == .firstFrame)
         }
@@ -100,5 +101,12 @@ struct VariantCandidate {
             target: key.decoding.targetSize, mode: key.decoding.contentMode, size: stored.image.size,
             originalSize: stored.image.metadata.originalSize, isPartial: stored.image.metadata.isPartial,
             isDrawing: stored.image.format == .svg)
+    }
+}
+
+extension ImageDecodingOptions {
+    /// Whether other options differ from these in the size at most.
+    fileprivate func hasSamePixels(as other: ImageDecodingOptions) -> Bool {
+        color == other.color && resizesInLinearLight == other.resizesInLinearLight && gainMap == other.gainMap
     }
 }

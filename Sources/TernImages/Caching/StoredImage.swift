@@ -88,7 +88,7 @@ struct StoredImage: Sendable {
     /// because their frames are not compared.
     func hasSamePixels(as other: StoredImage) -> Bool {
         animation == nil && other.animation == nil && image.size == other.image.size
-            && image.pixels.bytes == other.image.pixels.bytes
+            && image.pixels.form == other.image.pixels.form && image.pixels.bytes == other.image.pixels.bytes
     }
 
     /// Finds an evicted image again for as long as something shows it.

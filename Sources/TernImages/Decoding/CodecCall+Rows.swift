@@ -21,7 +21,7 @@ extension CodecCall {
         let handle = try unsafe open { unsafe tern_qoi_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_qoi_close(handle) }
         try check(info)
-        var decoded = try unsafe picture(info, .none) { unsafe tern_qoi_rows(handle, $0, rowGroup, $1) }
+        var decoded = try unsafe picture(info, plainColor(info)) { unsafe tern_qoi_rows(handle, $0, rowGroup, $1) }
         decoded.isComplete = unsafe tern_qoi_has_end(handle)
         return decoded
     }
@@ -73,7 +73,7 @@ extension CodecCall {
         do throws(ImageError) {
             try check(info)
             if info.isCut, !options.allowsPartial { throw cutError }
-            return try unsafe picture(info, .none) { unsafe tern_ico_rows(handle, $0, rowGroup, $1) }
+            return try unsafe picture(info, plainColor(info)) { unsafe tern_ico_rows(handle, $0, rowGroup, $1) }
         } catch {
             if error.kind == .cancelled { throw error }
             let entry = unsafe tern_ico_entry(handle)
@@ -90,16 +90,18 @@ extension CodecCall {
         var (isPartial, color) = (info.isCut, color)
         let plan = plan(info)
         try check(memory(for: info, plan: plan, color: color), info)
-        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
-            (base) throws(ImageError) in
-            let canvas = unsafe canvas(base, size)
+        let (bytes, form) = (codecBytes(info), codecForm(info, color))
+        let pixels = try unsafe PixelBuffer(
+            count: size.pixelCount * bytes, form: form, cleared: options.allowsPartial
+        ) { (base) throws(ImageError) in
+            let canvas = unsafe canvas(base, size, bytes: bytes)
             do throws(ImageError) {
                 try unsafe run { unsafe rows(canvas, $0) }
             } catch {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if info.hasAlpha || isPartial { try unsafe premultiply(base, size: size, color: &color) }
+            if !info.isDeep, info.hasAlpha || isPartial { try unsafe premultiply(base, size: size, color: &color) }
         }
         return DecodedPixels(
             pixels: pixels, extent: tern_extent(size), info: info, plan: plan, isPartial: isPartial, color: color)

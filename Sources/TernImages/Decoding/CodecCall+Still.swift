@@ -16,14 +16,18 @@ struct DecodedPixels {
     var isComplete = true
     /// Whether the codec has lost the colors when it scaled the image.
     var hasLostColors = false
-    /// The treatment of the color profile; nil if no profile is read.
-    var color: ColorUse?
+    /// The treatment of the color profile.
+    var color: ColorUse
+    /// Whether the pixels have the components of the options, premultiplied.
+    var isSettled = false
 }
 
 extension CodecCall {
     /// Decodes the image of a whole file, or the first frame of an animation.
     func image(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
-        var image = try unsafe decodedImage(bytes, count)
+        let bright = try unsafe brightened(bytes, count)
+        var image: RasterImage
+        if let bright { image = bright } else { image = try unsafe decodedImage(bytes, count) }
         let isReached = unsafe FileEnd.isReached(by: UnsafeRawBufferPointer(start: bytes, count: count), format)
         image.metadata.isComplete = image.metadata.isComplete && isReached
         return image
@@ -79,15 +83,16 @@ extension CodecCall {
             unsafe tern_jpeg_start(handle, UInt32(least.width), UInt32(least.height), scans, $0)
         }
         // CMYK is converted row by row, because a blend of its rows cannot be converted afterwards.
-        let ink = info.isInk ? color.conversion : nil
+        let ink = color.takeInk()
         if let ink { unsafe tern_jpeg_ink(handle, ink.handle) }
         defer { withExtendedLifetime(ink) {} }
-        if info.isInk { color.conversion = nil }
         var isPartial = false
         let (target, window) = try unsafe window(memory)
         defer { unsafe tern_resize_close(window) }
-        let pixels = try unsafe PixelBuffer(count: target.pixelCount * 4, cleared: options.allowsPartial) {
-            (base) throws(ImageError) in
+        let form = codecForm(info, color)
+        let pixels = try unsafe PixelBuffer(
+            count: target.pixelCount * 4, form: form, cleared: options.allowsPartial
+        ) { (base) throws(ImageError) in
             let canvas = unsafe canvas(base, target)
             do throws(ImageError) {
                 try unsafe run { unsafe tern_jpeg_prepare(handle, $0) }
@@ -108,9 +113,9 @@ extension CodecCall {
             isPartial: isPartial, color: color)
     }
 
-    private func png(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
+    private func png(_ file: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()
-        let handle = try unsafe open { unsafe tern_png_open(bytes, count, feedLimits, &info, $0, $1) }
+        let handle = try unsafe open { unsafe tern_png_open(file, count, feedLimits, &info, $0, $1) }
         defer { unsafe tern_png_close(handle) }
         try check(info)
         var color = unsafe color(info) { unsafe tern_png_profile(handle, $0, $1) }
@@ -120,13 +125,15 @@ extension CodecCall {
         try check(memory, info)
         let (target, window) = try unsafe window(memory)
         defer { unsafe tern_resize_close(window) }
-        let size = target.pixelCount * 4
-        let room = unsafe window == nil ? Int(clamping: tern_png_room(info.width, info.height)) : 0
-        let isInflated = unsafe fits(tern_png_inflate_memory(handle, room), memory)
+        let (bytes, form) = (codecBytes(info), codecForm(info, color))
+        let size = target.pixelCount * bytes
+        let inflatesHere = unsafe window == nil && !info.isDeep
+        let room = inflatesHere ? Int(clamping: tern_png_room(info.width, info.height)) : 0
+        let isInflated = unsafe !info.isDeep && fits(tern_png_inflate_memory(handle, room), memory)
         let pixels = try unsafe PixelBuffer(
-            count: size, room: isInflated ? max(0, room - size) : 0, cleared: options.allowsPartial
+            count: size, room: isInflated ? max(0, room - size) : 0, form: form, cleared: options.allowsPartial
         ) { (base) throws(ImageError) in
-            let canvas = unsafe canvas(base, target)
+            let canvas = unsafe canvas(base, target, bytes: bytes)
             do throws(ImageError) {
                 try checkCancellation()
                 if isInflated { _ = unsafe tern_png_inflate(handle, room > 0 ? base : nil, room) }
@@ -139,7 +146,9 @@ extension CodecCall {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if info.hasAlpha || isPartial { try unsafe finishRows(base, size: target, window: window, color: &color) }
+            if !info.isDeep, info.hasAlpha || isPartial {
+                try unsafe finishRows(base, size: target, window: window, color: &color)
+            }
         }
         return DecodedPixels(
             pixels: pixels, extent: tern_extent(target), info: info, plan: plan, isPartial: isPartial, color: color)
@@ -182,7 +191,8 @@ extension CodecCall {
         try check(memory, info)
         let size = memory.made.size
         var isPartial = info.isCut
-        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
+        let form = codecForm(info, color)
+        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, form: form, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
             let canvas = unsafe canvas(base, size)
             _ = try unsafe step { unsafe tern_webp_start(handle, canvas, $0) }
@@ -238,14 +248,17 @@ extension CodecCall {
         var memory = DecodingMemory(
             codec: Int(clamping: info.memory), made: codecExtent(info, plan), scaled: stored(plan.scaled, info),
             cropped: stored(plan.cropped, info), isTurned: info.orientation > 1,
-            isConverted: color.conversion != nil && !info.hasAlpha && !info.isInk)
+            isConverted: color.conversion.map { !$0.isInk } ?? false && !info.hasAlpha)
+        memory.isDeep = (info.isDeep, options.color.component != .uint8)
+        memory.resizesInLight = options.resizesInLinearLight
+        let resizesInRows = memory.isDeep == (false, false) && !memory.resizesInLight
         switch format {
-        case .jpeg: memory.isResizedInRows = memory.made.size != memory.scaled
+        case .jpeg: memory.isResizedInRows = resizesInRows && memory.made.size != memory.scaled
         case .png:
             // Interlaced passes cover the whole picture, and straight colours are converted before they are
             // premultiplied.
             let isWhole = isInterlaced || (info.hasAlpha && color.conversion != nil)
-            memory.isResizedInRows = !isWhole && memory.made.size != memory.scaled
+            memory.isResizedInRows = resizesInRows && !isWhole && memory.made.size != memory.scaled
         case .webp, .bmp, .ico, .cur, .qoi, .heic: break
         default: memory.keepsCodec = true
         }
@@ -263,22 +276,26 @@ extension CodecCall {
     }
 
     /// Resizes, rotates, crops and converts the result of a codec, in this order, so that the fewest pixels are rotated
-    /// and converted.
+    /// and converted. Colors are converted before a resize in their light.
     func finish(_ decoded: consuming DecodedPixels) throws(ImageError) -> RasterImage {
-        let (info, plan, color) = (decoded.info, decoded.plan, decoded.color)
+        let (info, plan) = (decoded.info, decoded.plan)
+        var color = decoded.color
         let metadata = RasterImage.Metadata(
-            originalSize: upright(info), orientation: Int(info.orientation),
-            colorProfile: color?.metadata ?? (info.hasProfile ? .notApplied : .none), isPartial: decoded.isPartial,
-            isComplete: decoded.isComplete)
-        var image = RasterImage(
-            pixels: decoded.pixels, size: decoded.extent.size, format: format, metadata: metadata)
-        let extent = decoded.extent
+            originalSize: upright(info), orientation: Int(info.orientation), colorProfile: color.metadata,
+            isPartial: decoded.isPartial, isComplete: decoded.isComplete)
+        let (extent, isSettled) = (decoded.extent, decoded.isSettled)
+        var image = RasterImage(pixels: decoded.pixels, size: extent.size, format: format, metadata: metadata)
         // Each step releases the pixels of the step before.
         _ = consume decoded
-        image = try image.resized(to: stored(plan.scaled, info), showing: extent)
+        if !isSettled {
+            image = image.with(try settled(image.pixels, size: image.size, info: info, color: &color), image.size)
+        }
+        let isInLight = options.resizesInLinearLight
+        if isInLight, let conversion = color.conversion.take() { image = try converted(image, conversion) }
+        image = try image.resized(to: stored(plan.scaled, info), showing: extent, inLinearLight: isInLight)
         image = try image.oriented(Int(info.orientation))
         image = try image.cropped(to: plan.cropped)
-        guard let conversion = color?.conversion else { return image }
+        guard let conversion = color.conversion else { return image }
         return try converted(image, conversion)
     }
 }

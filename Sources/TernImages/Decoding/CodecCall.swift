@@ -32,11 +32,11 @@ struct CodecCall {
         throw error(result, Self.text(message))
     }
 
-    /// Returns a canvas for the C decoders: a buffer and the size that it was allocated for.
+    /// Returns a canvas for the C decoders: a buffer, the size that it was allocated for, and the bytes of a pixel.
     @unsafe
-    func canvas(_ pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize) -> tern_canvas {
+    func canvas(_ pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize, bytes: Int = 4) -> tern_canvas {
         unsafe tern_canvas(
-            pixels: pixels, stride: size.width * 4, width: UInt32(clamping: size.width),
+            pixels: pixels, stride: size.width * bytes, width: UInt32(clamping: size.width),
             height: UInt32(clamping: size.height))
     }
 
@@ -62,12 +62,30 @@ struct CodecCall {
             "decoding \(size) pixels takes \(peak >> 20) MiB of memory, the limit is \(limit >> 20) MiB")
     }
 
-    /// The limits that a C decoder checks itself, before its library takes memory.
+    /// The limits that a C decoder checks itself, before its library takes memory, and the form of its pixels.
     var feedLimits: tern_feed_limits {
         tern_feed_limits(
             pixels: UInt64(clamping: min(options.limits.pixels, Int(Int32.max))),
             frames: UInt32(clamping: options.limits.frames), scans: Int32(clamping: options.limits.scans),
-            memory: UInt64(clamping: options.memoryLimit))
+            memory: UInt64(clamping: options.memoryLimit), deep: deep, colors: colors)
+    }
+
+    /// The pictures whose samples a decoder writes with 16 bits.
+    private var deep: tern_deep {
+        switch options.color {
+        case .sRGB, .displayP3: TERN_DEEP_TONED
+        case .asStored(.uint8): TERN_DEEP_NONE
+        case .asStored: TERN_DEEP_ALL
+        }
+    }
+
+    /// The colors of a decoder that chooses some.
+    private var colors: tern_colors {
+        switch options.color {
+        case .sRGB: TERN_COLORS_SRGB
+        case .displayP3: TERN_COLORS_P3
+        case .asStored: TERN_COLORS_STORED
+        }
     }
 
     /// Checks the limits of sizes and counts against the header.

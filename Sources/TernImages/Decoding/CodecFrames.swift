@@ -15,12 +15,13 @@ final class CodecFrames: ImageFrames {
     let loopCount: Int
     let size: PixelSize
     let byteCount: Int
+    var bytesPerPixel: Int { call.options.color.component.bytesPerPixel }
     /// Whether the bytes end before the file does.
     var isCut: Bool { info.isCut }
     private let call: CodecCall
     private let info: tern_codec_info
     private let plan: DecodingPlan
-    private let profile: RasterImage.Metadata.ColorProfile
+    private let color: (metadata: RasterImage.Metadata.ColorProfile, space: ImageColorSpace)
     /// Whether the bytes reach the end of the file.
     private let isComplete: Bool
     private let cursor: Lock<Cursor>
@@ -45,7 +46,7 @@ final class CodecFrames: ImageFrames {
         if info.isCut, !call.options.allowsPartial { throw call.cutError }
         self.call = call
         self.info = info
-        profile = cursor.color.metadata
+        color = (cursor.color.metadata, cursor.color.space)
         isComplete = cursor.isComplete
         self.cursor = Lock(cursor)
         plan = call.plan(info)
@@ -68,7 +69,7 @@ final class CodecFrames: ImageFrames {
             DecodedPixels(
                 pixels: pixels, extent: tern_extent(canvas), info: info, plan: plan,
                 isPartial: isPartial || info.isCut, isComplete: isComplete && hasEnd,
-                color: ColorUse(metadata: profile)))
+                color: ColorUse(metadata: color.metadata, space: color.space), isSettled: true))
         return ImageFrame(image: image, duration: duration)
     }
 }
@@ -84,6 +85,7 @@ extension CodecFrames {
         private let byteCount: Int
         private let call: CodecCall
         private let size: PixelSize
+        private let info: tern_codec_info
         private let source: FrameSource
         /// The treatment of the color profile, the same for every frame.
         let color: ColorUse
@@ -110,6 +112,7 @@ extension CodecFrames {
                 throw error
             }
             size = PixelSize(width: Int(info.width), height: Int(info.height))
+            self.info = info
             let all = unsafe UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<byteCount])
             isComplete = unsafe FileEnd.isReached(by: all, call.format)
         }
@@ -128,13 +131,15 @@ extension CodecFrames {
             var duration = ImageFrame.duration(milliseconds: 0)
             var isPartial = false
             var last = 0
-            let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: true) {
+            var color = color
+            let (bytes, form) = (call.codecBytes(info), call.codecForm(info, color))
+            let canvas = try unsafe PixelBuffer(count: size.pixelCount * bytes, form: form, cleared: true) {
                 (base) throws(ImageError) in
                 while next <= index {
                     try call.checkCancellation()
                     last = next
                     do throws(ImageError) {
-                        duration = try unsafe source.next(call.canvas(base, size), call: call)
+                        duration = try unsafe source.next(call.canvas(base, size, bytes: bytes), call: call)
                         next += 1
                     } catch {
                         // The decoder has stopped inside a frame. The next call starts from the first frame.
@@ -143,10 +148,10 @@ extension CodecFrames {
                         isPartial = true
                     }
                 }
-                var color = color
-                try unsafe call.premultiply(base, size: size, color: &color)
+                if !info.isDeep { try unsafe call.premultiply(base, size: size, color: &color) }
             }
             let hasEnd = unsafe source.hasEnd
+            let pixels = try call.settled(canvas, size: size, info: info, color: &color)
             if isPartial { damaged = (last, pixels, duration, hasEnd) }
             return (pixels, duration, isPartial, hasEnd)
         }
@@ -177,19 +182,20 @@ enum FrameSource {
         var info = tern_codec_info()
         let limit = UInt32(clamping: call.options.limits.frames)
         let source: FrameSource
-        var color = ColorUse.none
+        let color: ColorUse
         switch call.format {
         case .gif:
             unsafe source = .gif(try call.open { unsafe tern_gif_open(bytes, count, limit, &info, $0, $1) })
+            color = call.plainColor(info)
         case .png:
             unsafe source = .apng(try call.open { unsafe tern_apng_open(bytes, count, limit, &info, $0, $1) })
             color = unsafe Self.color(ofPNG: bytes, count: count, info: info, call: call)
         case .avif:
-            let pixels = UInt32(clamping: call.options.limits.pixels)
+            let limits = call.feedLimits
             let isWhole = unsafe FileEnd.isReached(by: UnsafeRawBufferPointer(start: bytes, count: count), .avif)
             let avif: OpaquePointer
             do throws(ImageError) {
-                unsafe avif = try call.open { unsafe tern_avif_open(bytes, count, pixels, limit, &info, $0, $1) }
+                unsafe avif = try call.open { unsafe tern_avif_open(bytes, count, limits, &info, $0, $1) }
             } catch {
                 // libavif reports missing boxes as faulty ones.
                 guard error.kind == .corrupt, !isWhole else { throw error }
@@ -225,7 +231,7 @@ enum FrameSource {
     /// Checks the limits against the header. Frames are composed at the file's own size and resized afterwards.
     private static func check(_ info: tern_codec_info, _ call: CodecCall) throws(ImageError) {
         try call.check(info)
-        var memory = call.memory(for: info, plan: call.plan(info), color: .none)
+        var memory = call.memory(for: info, plan: call.plan(info), color: ColorUse(metadata: .none))
         memory.made = tern_extent_whole(info.width, info.height)
         memory.keepsCodec = true
         memory.isResizedInRows = false
@@ -240,7 +246,7 @@ enum FrameSource {
         // A head that libpng cannot read has no usable profile. The frames report the error.
         let limits = call.feedLimits
         guard let png = try? unsafe call.open({ unsafe tern_png_open(bytes, count, limits, &still, $0, $1) }) else {
-            return info.hasProfile ? .notApplied : .none
+            return call.plainColor(info)
         }
         defer { unsafe tern_png_close(png) }
         return unsafe call.color(still) { unsafe tern_png_profile(png, $0, $1) }

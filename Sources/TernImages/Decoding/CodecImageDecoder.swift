@@ -95,6 +95,8 @@ struct DecodingPlan: Equatable {
     /// The size to resize to before cropping, upright, and the size to crop to.
     let scaled: PixelSize
     let cropped: PixelSize
+    /// Whether a codec must not scale, because it averages levels where light is wanted.
+    var needsAllPixels = false
 
     init(scaled: PixelSize, cropped: PixelSize) {
         self.scaled = scaled
@@ -103,13 +105,16 @@ struct DecodingPlan: Equatable {
 
     init(size: PixelSize, _ options: ImageDecodingOptions) {
         self = DecodingPlan(size: size, target: options.targetSize, mode: options.contentMode)
-            .limited(to: options.byteLimit)
+            .limited(to: options.byteLimit, bytesPerPixel: options.color.component.bytesPerPixel)
+        needsAllPixels = options.resizesInLinearLight
     }
 
     /// Returns the plan at a smaller scale if the image has more bytes than the limit.
-    func limited(to byteLimit: Int?) -> DecodingPlan {
-        guard let byteLimit, cropped.pixelCount > max(1, byteLimit / 4) else { return self }
-        let factor = (Double(max(1, byteLimit / 4)) / Double(cropped.pixelCount)).squareRoot()
+    func limited(to byteLimit: Int?, bytesPerPixel: Int = 4) -> DecodingPlan {
+        guard let byteLimit else { return self }
+        let most = max(1, byteLimit / bytesPerPixel)
+        guard cropped.pixelCount > most else { return self }
+        let factor = (Double(most) / Double(cropped.pixelCount)).squareRoot()
         func length(_ of: Int) -> Int { max(1, Int((Double(of) * factor).rounded(.down))) }
         return DecodingPlan(
             scaled: PixelSize(width: length(scaled.width), height: length(scaled.height)),
@@ -135,7 +140,7 @@ struct DecodingPlan: Equatable {
     /// Returns the smallest size, upright, that a codec's own scaling should give: twice the result, so that Lanczos3
     /// decides the quality (54–57 dB, against 40 if the codec scales all the way).
     func codecSize(of size: PixelSize) -> PixelSize {
-        scaled == size
+        scaled == size || needsAllPixels
             ? size
             : PixelSize(width: min(size.width, scaled.width * 2), height: min(size.height, scaled.height * 2))
     }

@@ -21,17 +21,25 @@ struct DecodingMemory {
     var isCopied = false
     /// Whether the caller holds a preview of the picture.
     var hasPreview = false
+    /// Whether the pixels of the codec, and those of the image, have eight bytes.
+    var isDeep = (codec: false, image: false)
+    /// Whether light is averaged instead of levels.
+    var resizesInLight = false
 
     /// The bytes at the peak.
     var peak: Int {
-        let (whole, result, kept) = (bytes(made.size), bytes(scaled), bytes(cropped))
-        let resize = made.size == scaled ? 0 : Self.resize(made, to: scaled, inRows: isResizedInRows)
+        let (settled, result, kept) = (bytes(made.size), bytes(scaled), bytes(cropped))
+        let whole = bytes(made.size, isDeep: isDeep.codec)
+        let isFine = isDeep.image || resizesInLight
+        let resize =
+            made.size == scaled ? 0 : Self.resize(made, to: scaled, inRows: isResizedInRows, isFine: isFine)
         let held = sum(codec, isCopied ? whole : 0)
         let decoding = isResizedInRows ? sum(held, result, resize) : sum(held, whole)
-        var finishing = isResizedInRows || resize == 0 ? result : sum(whole, result, resize)
+        var finishing = isResizedInRows || resize == 0 ? result : sum(settled, result, resize)
+        if isDeep != (false, false) { finishing = max(finishing, sum(whole, settled)) }
         if isTurned { finishing = max(finishing, sum(result, result)) }
         if kept != result { finishing = max(finishing, sum(result, kept)) }
-        if isConverted { finishing = max(finishing, sum(kept, kept)) }
+        if isConverted { finishing = max(finishing, resizesInLight ? sum(settled, settled) : sum(kept, kept)) }
         return sum(hasPreview ? kept : 0, max(decoding, keepsCodec ? sum(held, finishing) : finishing))
     }
 
@@ -53,18 +61,26 @@ struct DecodingMemory {
     }
 
     /// Returns the bytes of the tables of a resize.
-    static func resize(_ size: PixelSize, to target: PixelSize) -> Int {
-        resize(tern_extent(size), to: target, inRows: false)
+    static func resize(_ size: PixelSize, to target: PixelSize, isFine: Bool = false) -> Int {
+        resize(tern_extent(size), to: target, inRows: false, isFine: isFine)
     }
 
     /// Returns the bytes of the tables of a resize, including the rows that it keeps if they come one by one.
-    static func resize(_ source: tern_extent, to target: PixelSize, inRows: Bool) -> Int {
-        Int(
-            clamping: tern_resize_memory(
-                source, UInt32(clamping: target.width), UInt32(clamping: target.height), inRows))
+    static func resize(_ source: tern_extent, to target: PixelSize, inRows: Bool, isFine: Bool) -> Int {
+        let (width, height) = (UInt32(clamping: target.width), UInt32(clamping: target.height))
+        return Int(
+            clamping: isFine
+                ? tern_fine_resize_memory(source, width, height)
+                : tern_resize_memory(source, width, height, inRows))
     }
 
-    private func bytes(_ size: PixelSize) -> Int { size.pixelCount > .max / 4 ? .max : size.pixelCount * 4 }
+    /// Returns the bytes of an image.
+    private func bytes(_ size: PixelSize) -> Int { bytes(size, isDeep: isDeep.image) }
+
+    private func bytes(_ size: PixelSize, isDeep: Bool) -> Int {
+        let each = isDeep ? 8 : 4
+        return size.pixelCount > .max / each ? .max : size.pixelCount * each
+    }
 
     private func sum(_ parts: Int...) -> Int {
         parts.reduce(0) { sum, part in

@@ -41,6 +41,9 @@ public protocol ImageFrames: Sendable {
     /// The number of bytes in memory for the frames, usually those of the file. 0 by default.
     var byteCount: Int { get }
 
+    /// The number of bytes of each pixel of a frame: 4 by default, and 8 for frames of 16 bits or half floats.
+    var bytesPerPixel: Int { get }
+
     /// Returns the frame at an index, which starts at 0. In order, each frame costs one decode. An earlier frame starts
     /// again from the first.
     ///
@@ -52,6 +55,9 @@ public protocol ImageFrames: Sendable {
 extension ImageFrames {
     /// Zero.
     public var byteCount: Int { 0 }
+
+    /// Four.
+    public var bytesPerPixel: Int { 4 }
 }
 
 /// One frame of an animation.
@@ -157,8 +163,26 @@ public final class ImageDecoders: Sendable {
     }
 }
 
-/// The target size, the limits, and the treatment of incomplete files in decoding.
+/// The target size, the colors, the limits, and the treatment of incomplete files in decoding.
 public struct ImageDecodingOptions: Sendable, Hashable {
+    /// The color space and the components of decoded pixels.
+    public enum Color: Sendable, Hashable {
+        /// sRGB with 8 bits a component. Colors outside it are clipped, and light brighter than white is mapped below it.
+        case sRGB
+        /// Display P3 with 8 bits a component. Colors outside it are clipped, and light brighter than white is mapped
+        /// below it.
+        case displayP3
+        /// The levels of the file in its own color space, which `RasterImage.colorSpace` tells, with 8 bits a component
+        /// by default. Levels of fewer bits are widened. Inks are mixed without their profile. On Linux, TIFF, HEIC and
+        /// the frames of an animated PNG give 8 bits of a file that has more.
+        case asStored(RasterImage.Component = .uint8)
+
+        /// The kind of number of each component.
+        public var component: RasterImage.Component {
+            if case .asStored(let component) = self { component } else { .uint8 }
+        }
+    }
+
     /// The way in which a target size is reached. The proportions are kept, and no mode makes an image larger than its
     /// file, except for a drawing, which has no size of its own: `SVGImageDecoder` draws it at the target size.
     public enum ContentMode: Sendable, Hashable {
@@ -169,6 +193,20 @@ public struct ImageDecodingOptions: Sendable, Hashable {
         case fill
         /// The image covers the target and is not cropped.
         case atLeast
+    }
+
+    /// The treatment of a gain map: a second picture in a file that tells how much brighter than the first one a display
+    /// with light above white shows each place.
+    public enum GainMap: Sendable, Hashable {
+        /// The picture is that for displays without light above white.
+        case ignored
+        /// The picture is linear light in half floats, of which 1 is white, up to the headroom of a display in multiples
+        /// of white: with 4, it shows light four times as bright. Its color space has the transfer 8 of H.273. A headroom
+        /// of 1 or less leaves the picture as bright as it is.
+        ///
+        /// For Ultra HDR JPEG on Linux, and for `asStored(.float16)` only: with other colors, decoding throws
+        /// `.invalidArgument`. A file without a gain map, or with a damaged one, is decoded as without this option.
+        case applied(headroom: Double)
     }
 
     /// The limits on the cost of a file. They are checked against the header, before memory for pixels is allocated.
@@ -214,7 +252,7 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     public var targetSize: PixelSize?
     /// The way in which the target is reached. `.fit` by default. It has no effect without a target.
     public var contentMode: ContentMode
-    /// The maximum number of bytes of the image, at four a pixel. A larger image is decoded to a smaller size. nil, the
+    /// The maximum number of bytes of the image, at four or eight a pixel. A larger image is decoded to a smaller size. nil, the
     /// default, for no such limit.
     public var byteLimit: Int?
     /// The limits on the cost of the file.
@@ -222,11 +260,19 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     /// A Boolean value that indicates whether an incomplete or damaged file gives the part that could be decoded,
     /// marked `isPartial`, in place of an error. False by default. An incomplete header is always an error.
     public var allowsPartial: Bool
-    /// A Boolean value that indicates whether pixels are converted to sRGB by the file's ICC profile, or by the numbers
-    /// that it states instead (ITU-T H.273; `gAMA` and `cHRM` of PNG). Profiles of primaries and curves, as of cameras
-    /// and displays, are always supported; those of tables, as of presses, need lcms2. True by default.
-    /// `metadata.colorProfile` tells the result. Colors of sRGB cost nothing.
-    public var colorConversion: Bool
+    /// The color space and the components of the pixels. sRGB by default.
+    ///
+    /// Pixels are converted by the file's ICC profile, or by the numbers that it states instead (ITU-T H.273; `gAMA` and
+    /// `cHRM` of PNG). Profiles of primaries and curves, as of cameras and displays, are always supported; those of
+    /// tables, as of presses, need lcms2. `metadata.colorProfile` tells the result. Colors of the wanted space cost
+    /// nothing. A decoder of the program's own can give others: `RasterImage.colorSpace` tells.
+    public var color: Color
+    /// A Boolean value that indicates whether a target size is reached by averaging the light of pixels instead of their
+    /// levels, as `RasterImage.resized(to:inLinearLight:)` does. False by default. All pixels of the file are then
+    /// decoded, which takes more time and memory. A color space other than sRGB and Display P3 can be `.unsupported`.
+    public var resizesInLinearLight: Bool
+    /// The treatment of a gain map. `.ignored` by default.
+    public var gainMap: GainMap
     /// Keeps the codec's own pixels without premultiplication, for tests that compare them exactly at the file's own
     /// size.
     var keepsStraightAlpha = false
@@ -239,13 +285,16 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     /// Creates options. The defaults are the file's own size, the default limits, no partial images, and sRGB.
     public init(
         targetSize: PixelSize? = nil, contentMode: ContentMode = .fit, limits: Limits = Limits(),
-        allowsPartial: Bool = false, byteLimit: Int? = nil, colorConversion: Bool = true
+        allowsPartial: Bool = false, byteLimit: Int? = nil, color: Color = .sRGB,
+        resizesInLinearLight: Bool = false, gainMap: GainMap = .ignored
     ) {
         self.targetSize = targetSize
         self.contentMode = contentMode
         self.limits = limits
         self.allowsPartial = allowsPartial
         self.byteLimit = byteLimit
-        self.colorConversion = colorConversion
+        self.color = color
+        self.resizesInLinearLight = resizesInLinearLight
+        self.gainMap = gainMap
     }
 }

@@ -171,8 +171,8 @@ extension ImageIOFile {
             throw failure(at: index) ?? ImageError(.corrupt, format: format, "ImageIO makes no picture of it")
         }
         try checkCancellation()
-        let (space, profile) = try color(decoded, header)
-        let pixels = try PixelBuffer(drawing: decoded, in: space)
+        let (space, form, profile) = try color(decoded, header)
+        let pixels = try PixelBuffer(drawing: decoded, in: space, form: form)
         // The status is read last, because only now ImageIO has read the bytes.
         let failure = failure(at: index)
         if let failure, !tolerates(failure) { throw failure }
@@ -181,7 +181,7 @@ extension ImageIOFile {
             isPartial: !isWhole || failure != nil, isComplete: isComplete)
         let size = PixelSize(width: decoded.width, height: decoded.height)
         var image = RasterImage(pixels: pixels, size: size, format: format, metadata: metadata)
-        image = try image.resized(to: header.turned(plan.scaled))
+        image = try image.resized(to: header.turned(plan.scaled), inLinearLight: options.resizesInLinearLight)
         image = try image.oriented(header.orientation)
         return try image.cropped(to: plan.cropped)
     }
@@ -194,6 +194,9 @@ extension ImageIOFile {
             codec: size.pixelCount * 4, size: size, scaled: header.turned(plan.scaled),
             cropped: header.turned(plan.cropped))
         memory.isTurned = header.orientation > 1
+        let isDeep = options.color.component != .uint8
+        memory.isDeep = (isDeep, isDeep)
+        memory.resizesInLight = options.resizesInLinearLight
         guard memory.peak > options.memoryLimit else { return }
         throw ImageError(
             .limitExceeded, format: format,
@@ -221,18 +224,23 @@ extension ImageIOFile {
             source, index, imageIODictionary([kCGImageSourceShouldCache: false]))
     }
 
-    /// Returns the color space to draw in, and the result for the file's profile.
+    /// Returns the color space to draw in, the form of the pixels, and the result for the file's profile.
     private func color(
         _ image: CGImage, _ header: ImageIOHeader
-    ) throws(ImageError) -> (CGColorSpace, RasterImage.Metadata.ColorProfile) {
+    ) throws(ImageError) -> (CGColorSpace, PixelForm, RasterImage.Metadata.ColorProfile) {
+        var form = PixelForm(component: options.color.component)
         // An image that is drawn in its own color space keeps its values. CMYK and gray have no RGB values.
-        if !options.colorConversion, let own = image.colorSpace, own.model == .rgb, own.supportsOutput {
-            return (own, header.hasProfile ? .notApplied : .none)
+        if case .asStored = options.color, let own = image.colorSpace, own.model == .rgb, own.supportsOutput,
+            let profile = own.copyICCData()
+        {
+            form.space = .profile(Data(referencing: profile))
+            return (own, form, header.hasProfile ? .kept : .none)
         }
-        guard let space = CGColorSpace(name: CGColorSpace.sRGB) else {
-            throw ImageError(.unsupported, format: format, "the system has no sRGB")
+        if options.color == .displayP3 { form.space = .displayP3 }
+        guard let space = form.space.coreGraphics else {
+            throw ImageError(.unsupported, format: format, "the system has no \(form.space.words)")
         }
-        return (space, header.hasProfile ? .converted : .none)
+        return (space, form, header.hasProfile ? .converted : .none)
     }
 
     // MARK: Errors

@@ -10,6 +10,7 @@ final class ImageIOFrames: ImageFrames {
     let loopCount: Int
     let size: PixelSize
     let byteCount: Int
+    let bytesPerPixel: Int
     private let format: ImageFormat
     private let file: Lock<ImageIOFile>
 
@@ -19,6 +20,7 @@ final class ImageIOFrames: ImageFrames {
         size = try file.header(at: 0).plan(file.options).cropped
         format = file.format
         self.byteCount = byteCount
+        bytesPerPixel = file.options.color.component.bytesPerPixel
         self.file = Lock(file)
     }
 

@@ -91,7 +91,7 @@ public struct SVGImageDecoder: ImageDecoder {
         try call.checkCancellation()
         let size = try unsafe Self.size(of: bytes, count)
         let plan = DecodingPlan(drawing: size, target: options.targetSize, mode: options.contentMode)
-            .limited(to: options.byteLimit)
+            .limited(to: options.byteLimit, bytesPerPixel: options.color.component.bytesPerPixel)
         let drawn = plan.scaled
         guard drawn.pixelCount <= min(options.limits.pixels, Int(Int32.max)) else {
             throw ImageError(
@@ -141,6 +141,7 @@ public struct SVGImageDecoder: ImageDecoder {
         limits.memory = options.memoryLimit
         var reading = ImageDecodingOptions(limits: limits)
         reading.keepsStraightAlpha = options.keepsStraightAlpha
+        reading.color = options.color
         do throws(ImageError) {
             return try unsafe CodecCall(format: .png, options: reading).image(bytes, count)
         } catch {

@@ -78,10 +78,11 @@ struct DecodingContext: Sendable {
         }
     }
 
-    /// Decodes a processed image from the disk.
-    func decodeProcessed(_ entry: DiskCache.Entry, scale: Double) throws(ImageError) -> StoredImage {
-        var image = try decoders.decoder(for: entry.value).image(from: entry.value, options: ImageDecodingOptions())
-        image.scale = scale
+    /// Decodes a processed image from the disk, in the color space and the components of the key.
+    func decodeProcessed(_ entry: DiskCache.Entry, for key: ImageKey) throws(ImageError) -> StoredImage {
+        let options = ImageDecodingOptions(color: key.decoding.color)
+        var image = try decoders.decoder(for: entry.value).image(from: entry.value, options: options)
+        image.scale = key.scale
         guard let size = ImageFreshness.originalSize(in: entry.metadata) else {
             throw ImageError(.corrupt, format: image.format, "the entry does not tell the size of the original")
         }
@@ -91,8 +92,11 @@ struct DecodingContext: Sendable {
     }
 
     /// Makes an image from a larger variant of it.
-    func derive(_ plan: DecodingPlan, from variant: StoredImage) throws(ImageError) -> StoredImage {
-        let image = try variant.image.resized(to: plan.scaled).cropped(to: plan.cropped)
+    func derive(
+        _ plan: DecodingPlan, from variant: StoredImage, for key: ImageKey
+    ) throws(ImageError) -> StoredImage {
+        let isInLight = key.decoding.resizesInLinearLight
+        let image = try variant.image.resized(to: plan.scaled, inLinearLight: isInLight).cropped(to: plan.cropped)
         return StoredImage(image: image, animation: nil, data: nil, freshness: variant.freshness)
     }
 

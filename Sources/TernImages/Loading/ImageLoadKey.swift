@@ -143,6 +143,9 @@ extension ImageRequest.Options {
         options.processesAnimations = defaults.processesAnimations
         options.decodesFirstFrameOnly = defaults.decodesFirstFrameOnly
         options.decodedByteLimit = defaults.decodedByteLimit
+        options.color = defaults.color
+        options.resizesInLinearLight = defaults.resizesInLinearLight
+        options.gainMap = defaults.gainMap
         return options
     }
 }

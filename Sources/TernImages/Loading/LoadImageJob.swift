@@ -53,10 +53,10 @@ final class LoadImageJob: LoadJob {
 
     private func derive(_ plan: DecodingPlan, from variant: StoredImage, in pipeline: isolated ImagePipeline) {
         trace.add(.variant, .hit, detail: "\(variant.image.size)")
-        let context = pipeline.decodingContext
+        let (context, imageKey) = (pipeline.decodingContext, key.imageKey)
         enter(.process, in: pipeline) {
             self.run(in: pipeline, holding: .process, on: context.executor) {
-                Result { () throws(ImageError) in try context.derive(plan, from: variant) }
+                Result { () throws(ImageError) in try context.derive(plan, from: variant, for: imageKey) }
             } then: { result in
                 switch result {
                 case .success(let stored): self.found(stored, source: .memory, in: pipeline)
@@ -80,10 +80,10 @@ final class LoadImageJob: LoadJob {
     }
 
     private func decode(_ entry: DiskCache.Entry, in pipeline: isolated ImagePipeline) {
-        let (context, scale) = (pipeline.decodingContext, key.imageKey.scale)
+        let (context, imageKey) = (pipeline.decodingContext, key.imageKey)
         enter(.decode, in: pipeline) {
             self.run(in: pipeline, holding: .decode, on: context.executor) {
-                Result { () throws(ImageError) in try context.decodeProcessed(entry, scale: scale) }
+                Result { () throws(ImageError) in try context.decodeProcessed(entry, for: imageKey) }
             } then: { result in
                 switch result {
                 case .success(let stored):

@@ -57,7 +57,7 @@ public struct BlurHash: Sendable, Hashable, CustomStringConvertible {
     /// - Parameters:
     ///   - columns: The number of components across, from 1 to 9; a number beyond is clamped.
     ///   - rows: The number of components from top to bottom, from 1 to 9; a number beyond is clamped.
-    /// - Throws: The errors of ``RasterImage/resized(to:)``.
+    /// - Throws: The errors of ``RasterImage/resized(to:inLinearLight:)`` and ``RasterImage/converted(to:)``.
     public init(_ image: RasterImage, columns: Int = 4, rows: Int = 3) throws(ImageError) {
         (self.columns, self.rows) = (min(max(1, columns), 9), min(max(1, rows), 9))
         let components = Self.components(of: try image.fitting(100), self.columns, self.rows)

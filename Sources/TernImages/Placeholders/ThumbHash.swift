@@ -43,7 +43,7 @@ public struct ThumbHash: Sendable, Hashable {
 
     /// Creates the hash of a picture. A picture with more than 100 pixels on a side is scaled down before.
     ///
-    /// - Throws: The errors of ``RasterImage/resized(to:)``.
+    /// - Throws: The errors of ``RasterImage/resized(to:inLinearLight:)`` and ``RasterImage/converted(to:)``.
     public init(_ image: RasterImage) throws(ImageError) {
         bytes = Encoder(try image.fitting(100)).bytes
     }
@@ -281,8 +281,8 @@ extension RasterImage {
     /// Returns the image with at most this many pixels on a side.
     func fitting(_ length: Int) throws(ImageError) -> RasterImage {
         let longer = max(size.width, size.height)
-        guard longer > length else { return self }
+        guard longer > length else { return try converted(to: .sRGB) }
         func scaled(_ side: Int) -> Int { max(1, Int((Double(side) * Double(length) / Double(longer)).rounded())) }
-        return try resized(to: PixelSize(width: scaled(size.width), height: scaled(size.height)))
+        return try resized(to: PixelSize(width: scaled(size.width), height: scaled(size.height))).converted(to: .sRGB)
     }
 }

@@ -35,7 +35,8 @@ public enum AnimationEncoding: Sendable, Hashable {
 }
 
 extension ImageFrames {
-    /// Encodes all frames with their times, and the number of loops. One frame makes a still image.
+    /// Encodes all frames with their times, and the number of loops. One frame makes a still image. Frames are converted
+    /// to sRGB with 8 bits a component.
     ///
     /// Synchronous. It decodes one frame at a time, and all of them twice for AVIF and JPEG XL, to know whether they are
     /// opaque.
@@ -61,7 +62,8 @@ extension ImageFrames {
     /// Returns a frame of the animation's size.
     private func checkedFrame(at index: Int, _ encoding: AnimationEncoding) throws(ImageError) -> ImageFrame {
         if Task.isCancelled { throw .cancelled }
-        let frame = try frame(at: index)
+        var frame = try frame(at: index)
+        frame.image = try frame.image.converted(to: .sRGB)
         guard frame.image.size == size else {
             throw ImageError(
                 .invalidArgument, format: encoding.format,

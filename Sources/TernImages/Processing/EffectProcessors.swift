@@ -48,7 +48,9 @@ extension ImageProcessors {
         /// Returns the image under the overlay. Throws the errors of `ImageProcessor`.
         public func process(_ image: RasterImage) throws(ImageError) -> RasterImage {
             switch content {
-            case .color(let color): return try unsafe image.mappingPixels { unsafe tern_cover($0, $1, $2, color.codec) }
+            case .color(let color):
+                let color = try image.inOwnSpace(color)
+                return try unsafe image.mappingPixels { unsafe tern_cover($0, $1, $2, color) }
             case .image(let above, .stretched, let opacity):
                 return try Self.lay(above.resized(to: image.size), x: 0, y: 0, opacity: opacity, on: image)
             case .image(let above, .centered, let opacity):
@@ -61,8 +63,15 @@ extension ImageProcessors {
         }
 
         private static func lay(
-            _ above: RasterImage, x: Int, y: Int, opacity: UInt32, on image: RasterImage
+            _ given: RasterImage, x: Int, y: Int, opacity: UInt32, on image: RasterImage
         ) throws(ImageError) -> RasterImage {
+            let above: RasterImage
+            switch image.colorSpace {
+            case given.colorSpace: above = try given.converted(to: .asStored(.uint8))
+            case .sRGB: above = try given.converted(to: .sRGB)
+            case .displayP3: above = try given.converted(to: .displayP3)
+            case .profile, .numbers: throw image.needsKnownSpace
+            }
             let columns = overlap(at: x, length: above.size.width, total: image.size.width)
             let lines = overlap(at: y, length: above.size.height, total: image.size.height)
             let stride = image.bytesPerRow
@@ -116,11 +125,13 @@ extension ImageProcessors {
 
         /// Returns the tinted image with unchanged alpha. Throws the errors of `ImageProcessor`.
         public func process(_ image: RasterImage) throws(ImageError) -> RasterImage {
-            try unsafe image.mappingPixels { unsafe tern_tint($0, $1, $2, color.codec) }
+            let color = try image.inOwnSpace(color)
+            return try unsafe image.mappingPixels { unsafe tern_tint($0, $1, $2, color) }
         }
     }
 
-    /// Turns the image to greys: the Rec. 709 luma of its sRGB values (ITU-R BT.709, §3).
+    /// Turns the image to greys: the Rec. 709 luma of its sRGB values (ITU-R BT.709, §3). An image in Display P3 gets the
+    /// luma of its own values, weighted by the luminances of its primaries.
     public struct Monochrome: ImageProcessor {
         /// The identity, without parameters.
         public let identifier = ProcessorIdentity(library: "monochrome")
@@ -130,7 +141,9 @@ extension ImageProcessors {
 
         /// Returns the image in greys with unchanged alpha. Throws the errors of `ImageProcessor`.
         public func process(_ image: RasterImage) throws(ImageError) -> RasterImage {
-            try unsafe image.mappingPixels { unsafe tern_luma($0, $1, $2) }
+            let isP3 = image.colorSpace == .displayP3
+            guard isP3 || image.colorSpace == .sRGB else { throw image.needsKnownSpace }
+            return try unsafe image.mappingPixels { unsafe tern_luma($0, $1, $2, isP3) }
         }
     }
 }

@@ -125,7 +125,7 @@ extension RasterImage {
         let side = min(size.width, size.height)
         let target = square ? PixelSize(width: side, height: side) : size
         let (left, top) = ((size.width - target.width) / 2, (size.height - target.height) / 2)
-        let color = (border?.color ?? .clear).codec
+        let color = try inOwnSpace(border?.color ?? .clear)
         return try unsafe renderedByRows(target, work: target.width * 8) { source, base, first, count in
             let part = unsafe tern_picture(
                 pixels: source.pixels + top * source.stride + left * 4, stride: source.stride,

@@ -35,14 +35,16 @@ extension ImageProcessors {
             switch degrees {
             case 0: return image
             case 180:
-                return try unsafe image.renderedByRows(image.size) { source, base, first, count in
-                    unsafe tern_flip_rows(source, true, true, base, image.bytesPerRow, first, count)
+                return try unsafe image.renderedByRows(image.size, of: .all) { source, base, first, count in
+                    let flip = unsafe image.component == .uint8 ? tern_flip_rows : tern_flip_rows_deep
+                    unsafe flip(source, true, true, base, image.bytesPerRow, first, count)
                     return true
                 }
             case 90, 270:
                 let target = image.size.turned
-                return try unsafe image.renderedByRows(target) { source, base, first, count in
-                    unsafe tern_turn_rows(source, degrees == 90, base, target.width * 4, first, count)
+                return try unsafe image.renderedByRows(target, of: .all) { source, base, first, count in
+                    let turn = unsafe image.component == .uint8 ? tern_turn_rows : tern_turn_rows_deep
+                    unsafe turn(source, degrees == 90, base, target.width * image.bytesPerPixel, first, count)
                     return true
                 }
             default: return try turned(image)
@@ -57,9 +59,10 @@ extension ImageProcessors {
             let target = PixelSize(
                 width: length(width * abs(cosine) + height * abs(sine)),
                 height: length(width * abs(sine) + height * abs(cosine)))
+            let background = try image.inOwnSpace(background)
             return try unsafe image.renderedByRows(target) { source, base, first, count in
                 unsafe tern_rotate_rows(
-                    source, cosine, sine, background.codec, base, target.width * 4, UInt32(target.width),
+                    source, cosine, sine, background, base, target.width * 4, UInt32(target.width),
                     UInt32(target.height), first, count)
                 return true
             }
@@ -98,8 +101,9 @@ extension ImageProcessors {
 
         /// Returns the mirrored image. Throws the errors of `ImageProcessor`.
         public func process(_ image: RasterImage) throws(ImageError) -> RasterImage {
-            try unsafe image.renderedByRows(image.size) { source, base, first, count in
-                unsafe tern_flip_rows(
+            try unsafe image.renderedByRows(image.size, of: .all) { source, base, first, count in
+                let flip = unsafe image.component == .uint8 ? tern_flip_rows : tern_flip_rows_deep
+                unsafe flip(
                     source, axis == .horizontal, axis == .vertical, base, image.bytesPerRow, first, count)
                 return true
             }
@@ -152,11 +156,13 @@ extension ImageProcessors {
             }
             if columns.count == all.width, rows.count == all.height { return image }
             let target = PixelSize(width: columns.count, height: rows.count)
-            return try unsafe image.renderedByRows(target) { source, base, first, count in
+            let bytes = image.bytesPerPixel
+            return try unsafe image.renderedByRows(target, of: .all) { source, base, first, count in
                 let part = unsafe tern_picture(
-                    pixels: source.pixels + rows.lowerBound * source.stride + columns.lowerBound * 4,
+                    pixels: source.pixels + rows.lowerBound * source.stride + columns.lowerBound * bytes,
                     stride: source.stride, width: UInt32(target.width), height: UInt32(target.height))
-                unsafe tern_flip_rows(part, false, false, base, target.width * 4, first, count)
+                let copy = unsafe image.component == .uint8 ? tern_flip_rows : tern_flip_rows_deep
+                unsafe copy(part, false, false, base, target.width * bytes, first, count)
                 return true
             }
         }
@@ -187,26 +193,31 @@ extension ImageProcessor where Self == ImageProcessors.Crop {
 extension ImageProcessors {
     /// Resizes the image with Lanczos3, with its proportions.
     public struct Resize: ImageProcessor {
-        /// The identity: the size, the mode, and whether the image may be enlarged.
+        /// The identity: the size, the mode, whether the image may be enlarged, and whether light is averaged.
         public let identifier: ProcessorIdentity
         private let target: PixelSize
         private let mode: ImageDecodingOptions.ContentMode
         private let allowsUpsampling: Bool
+        private let inLinearLight: Bool
 
-        /// Creates a resize to a size in pixels. A smaller image is unchanged unless `allowsUpsampling`.
+        /// Creates a resize to a size in pixels. A smaller image is unchanged unless `allowsUpsampling`. With
+        /// `inLinearLight` the light of pixels is averaged, as `RasterImage.resized(to:inLinearLight:)` does.
         public init(
-            to target: PixelSize, mode: ImageDecodingOptions.ContentMode = .fit, allowsUpsampling: Bool = false
+            to target: PixelSize, mode: ImageDecodingOptions.ContentMode = .fit, allowsUpsampling: Bool = false,
+            inLinearLight: Bool = false
         ) {
             self.target = target
             self.mode = mode
             self.allowsUpsampling = allowsUpsampling
+            self.inLinearLight = inLinearLight
             let name =
                 switch mode {
                 case .fit: allowsUpsampling ? "enlarge.fit" : "resize.fit"
                 case .fill: allowsUpsampling ? "enlarge.fill" : "resize.fill"
                 case .atLeast: allowsUpsampling ? "enlarge.least" : "resize.least"
                 }
-            identifier = ProcessorIdentity(library: name, [Double(target.width), Double(target.height)])
+            identifier = ProcessorIdentity(
+                library: inLinearLight ? name + ".light" : name, [Double(target.width), Double(target.height)])
         }
 
         /// Returns the image within, covering or filling the size. Throws the errors of `ImageProcessor`.
@@ -216,7 +227,7 @@ extension ImageProcessors {
                     .invalidArgument, format: image.format, "cannot resize \(image.size) to \(target) pixels")
             }
             let (scaled, cropped) = sizes(of: image.size)
-            return try image.resized(to: scaled).cropped(to: cropped)
+            return try image.resized(to: scaled, inLinearLight: inLinearLight).cropped(to: cropped)
         }
 
         /// Returns the size to resize to, and the size to crop to.
@@ -242,8 +253,9 @@ extension ImageProcessors {
 extension ImageProcessor where Self == ImageProcessors.Resize {
     /// Resizes the image to a size in pixels, with its proportions. It is enlarged only with `allowsUpsampling`.
     public static func resize(
-        to size: PixelSize, mode: ImageDecodingOptions.ContentMode = .fit, allowsUpsampling: Bool = false
+        to size: PixelSize, mode: ImageDecodingOptions.ContentMode = .fit, allowsUpsampling: Bool = false,
+        inLinearLight: Bool = false
     ) -> Self {
-        Self(to: size, mode: mode, allowsUpsampling: allowsUpsampling)
+        Self(to: size, mode: mode, allowsUpsampling: allowsUpsampling, inLinearLight: inLinearLight)
     }
 }

@@ -13,8 +13,12 @@ public protocol ImageProcessor: Sendable {
     func process(_ image: RasterImage) throws(ImageError) -> RasterImage
 }
 
-/// The built-in processors. All keep the image's scale, format and metadata, and keep premultiplied colours at or below
-/// their alpha.
+/// The built-in processors. All keep the image's components, color space, scale, format and metadata, and keep
+/// premultiplied colours at or below their alpha.
+///
+/// Crops, flips, resizes and turns by multiples of 90° take every image. All others take images of 8 bits a component.
+/// Those that paint a color, lay another image over the image, or make greys, take them in sRGB and Display P3. They throw
+/// `.unsupported` for other images; `RasterImage.converted(to:)` makes those that they take.
 public enum ImageProcessors {}
 
 /// The identity of a processor or a list of processors: equal exactly when the processors and all their parameters are.

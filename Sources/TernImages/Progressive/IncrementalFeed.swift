@@ -19,7 +19,7 @@ final class IncrementalFeed {
     private let handle: OpaquePointer
     /// The header, the plan made from it, and the picture that the codec makes; nil until the header has arrived.
     private(set) var header: (info: tern_codec_info, plan: DecodingPlan, extent: tern_extent)?
-    private var color = ColorUse.none
+    private var color = ColorUse(metadata: .none)
     /// The conversion of CMYK rows, which lives as long as the decoder.
     private var ink: ColorConversion?
     /// The image of a file that was decoded when its end had arrived.
@@ -85,7 +85,8 @@ final class IncrementalFeed {
         }
         let size = PixelSize(width: Int(state.width), height: Int(state.height))
         var color = color
-        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4) { (base) throws(ImageError) in
+        let form = call.codecForm(header.info, color)
+        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, form: form) { (base) throws(ImageError) in
             let canvas = unsafe call.canvas(base, size)
             try unsafe call.run { unsafe tern_feed_render(handle, canvas, 64, $0) }
             if isLast { _ = try unsafe call.step { unsafe tern_feed_verdict(handle, $0) } }
@@ -107,6 +108,8 @@ final class IncrementalFeed {
         color = unsafe call.color(info) { unsafe tern_feed_profile(handle, $0, $1) }
         let plan = call.plan(info)
         var memory = call.memory(for: info, plan: plan, color: color, isInterlaced: state.isInterlaced)
+        // Only the decoder of whole files makes components of other kinds than bytes.
+        if call.options.color.component != .uint8 { unsafe tern_feed_gather(handle) }
         if !state.isGathering {
             // Files that the decoder of whole files refuses are refused here, too. A file that takes more memory only
             // because it is decoded incrementally is left to that decoder.
@@ -124,11 +127,8 @@ final class IncrementalFeed {
         }
         header = (info, plan, memory.made)
         if state.isGathering { return }
-        if info.isInk {
-            ink = color.conversion
-            color.conversion = nil
-            if let ink { unsafe tern_feed_ink(handle, ink.handle) }
-        }
+        ink = color.takeInk()
+        if let ink { unsafe tern_feed_ink(handle, ink.handle) }
         let least = call.stored(plan.codecSize(of: call.upright(info)), info)
         _ = try unsafe result {
             unsafe tern_feed_start(handle, UInt32(least.width), UInt32(least.height), $0)

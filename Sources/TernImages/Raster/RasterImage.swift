@@ -1,24 +1,23 @@
 import CTernCodecs
 
-#if canImport(ImageIO)
-import CoreGraphics
-#endif
-
-/// A decoded image: RGBA, 8 bits a channel, premultiplied, rows from the top without padding.
+/// A decoded image: RGBA, premultiplied, rows from the top without padding.
 ///
-/// Copies share the pixels and cost a reference count. The pixels never change and never move. They are in sRGB unless
-/// `metadata.colorProfile` says that a profile was not applied.
+/// Copies share the pixels and cost a reference count. The pixels never change and never move. They have 8 bits a
+/// component and are in sRGB, unless a request asks for others: `component` and `colorSpace` tell.
 public struct RasterImage: Sendable {
     /// The properties of the file besides its pixels.
     public struct Metadata: Sendable, Hashable {
-        /// The treatment of the file's ICC color profile.
+        /// The treatment of the file's color profile: an ICC profile, or numbers that the file states instead.
         public enum ColorProfile: Sendable, Hashable {
             /// The file has no profile, and its colors count as sRGB.
             case none
             /// The file has a profile that was not applied. Colors can be wrong.
             case notApplied
-            /// The file has a profile, and the pixels are in sRGB: converted, or unchanged if the profile is sRGB.
+            /// The file has a profile, and the pixels are in sRGB or Display P3: converted, or unchanged if the profile
+            /// is that of the space.
             case converted
+            /// The file has a profile, and the pixels are in its color space, which `RasterImage.colorSpace` holds.
+            case kept
         }
 
         /// The EXIF orientation of the file, 1 to 8. It is already applied.
@@ -65,12 +64,18 @@ public struct RasterImage: Sendable {
         self.metadata = metadata
     }
 
-    /// Creates an image from premultiplied RGBA bytes, four for each pixel; nil if their number is different.
-    public init?(size: PixelSize, premultiplied bytes: [UInt8], scale: Double = 1) {
-        guard size.width > 0, size.height > 0, size.pixelCount <= Int.max / 4, bytes.count == size.pixelCount * 4
+    /// Creates an image from the bytes of premultiplied RGBA; nil if their number does not fit the size and the
+    /// component, which is 8 bits in sRGB by default.
+    public init?(
+        size: PixelSize, premultiplied bytes: [UInt8], scale: Double = 1, component: Component = .uint8,
+        colorSpace: ImageColorSpace = .sRGB
+    ) {
+        guard size.width > 0, size.height > 0, size.pixelCount <= Int.max / 8,
+            bytes.count == size.pixelCount * component.bytesPerPixel
         else { return nil }
         self.init(
-            pixels: PixelBuffer(bytes), size: size, format: nil, metadata: Metadata(originalSize: size), scale: scale)
+            pixels: PixelBuffer(bytes, form: PixelForm(component: component, space: colorSpace)), size: size,
+            format: nil, metadata: Metadata(originalSize: size), scale: scale)
     }
 
     /// Creates an image of one color, for example a placeholder. A width or height below 1 counts as 1, and one above
@@ -92,8 +97,17 @@ public struct RasterImage: Sendable {
     /// The most pixels of a side of an image of one color.
     private static let longestSide = 16_384
 
-    /// The number of bytes from one row to the next: four times the width.
-    public var bytesPerRow: Int { size.width * 4 }
+    /// The kind of number of each component of a pixel.
+    public var component: Component { pixels.form.component }
+
+    /// The color space of the pixels.
+    public var colorSpace: ImageColorSpace { pixels.form.space }
+
+    /// The number of bytes of a pixel: 4, or 8 for other components than bytes.
+    public var bytesPerPixel: Int { component.bytesPerPixel }
+
+    /// The number of bytes from one row to the next: the width times the bytes of a pixel.
+    public var bytesPerRow: Int { size.width * bytesPerPixel }
 
     /// The number of bytes of the pixels, which is the cost of the image in a memory cache.
     public var byteCount: Int { pixels.bytes.count }
@@ -101,7 +115,10 @@ public struct RasterImage: Sendable {
     /// A Boolean value that indicates whether all pixels are opaque. Reads pixels up to the first that is not.
     public var isOpaque: Bool {
         unsafe pixels.bytes.withUnsafeBufferPointer { source in
-            stride(from: 3, to: source.count, by: 4).allSatisfy { index in unsafe source[index] == 255 }
+            guard component == .uint8 else {
+                return unsafe tern_is_opaque(source.baseAddress, component.samples, size.pixelCount)
+            }
+            return stride(from: 3, to: source.count, by: 4).allSatisfy { index in unsafe source[index] == 255 }
         }
     }
 
@@ -140,59 +157,38 @@ public struct PixelSize: Sendable, Hashable, CustomStringConvertible {
     var turned: PixelSize { PixelSize(width: height, height: width) }
 }
 
-/// Pixels that never change and never move: an immutable array, held by a class.
-final class PixelBuffer: Sendable {
-    let bytes: [UInt8]
-    #if canImport(ImageIO)
-    /// The image that all views share, created for the first one. It holds the bytes and not this buffer.
-    @MainActor var shared: CGImage?
-    #endif
-
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-    /// Creates a buffer that the closure fills. Bytes that it does not write are undefined unless `cleared`. The closure
-    /// may write into a room behind them, too, which does not belong to the bytes.
-    init(
-        count: Int, room: Int = 0, cleared: Bool = false,
-        fill: (UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
-    ) throws(ImageError) {
-        var failure: ImageError?
-        bytes = unsafe [UInt8](unsafeUninitializedCapacity: count + room) { buffer, filled in
-            guard let base = buffer.baseAddress else { return }
-            unsafe tern_prefer_large_pages(base, count + room)
-            if cleared { unsafe base.initialize(repeating: 0, count: count) }
-            do throws(ImageError) {
-                try unsafe fill(base)
-                filled = count
-            } catch {
-                failure = error
-            }
-        }
-        if let failure { throw failure }
-    }
-}
-
 extension RasterImage {
     /// Returns the image at another size, resized with Lanczos3 on premultiplied pixels: at least 54 dB against an
     /// exact result.
     ///
-    /// Scale, format and metadata are kept. The caller is responsible for the proportions. Checks the task's
-    /// cancellation every 64 rows.
+    /// Component, color space, scale, format and metadata are kept. The caller is responsible for the proportions.
+    /// Checks the task's cancellation every 64 rows.
     ///
-    /// - Throws: The kinds `.cancelled`, `.outOfMemory`, `.invalidArgument` for a size without pixels, and
-    ///   `.limitExceeded` if the result and the work on it take more than 512 MiB.
-    public func resized(to target: PixelSize) throws(ImageError) -> RasterImage {
+    /// - Parameters:
+    ///   - target: The size of the result in pixels.
+    ///   - inLinearLight: Pass true to average the light of pixels instead of their levels: fine patterns keep their
+    ///     brightness, and edges are darker on light grounds. It takes several times as long. False by default.
+    /// - Throws: The kinds `.cancelled`, `.outOfMemory`, `.invalidArgument` for a size without pixels, `.limitExceeded`
+    ///   if the result and the work on it take more than 512 MiB, and `.unsupported` in linear light for a color space
+    ///   that has neither the curve of sRGB nor linear light.
+    public func resized(to target: PixelSize, inLinearLight: Bool = false) throws(ImageError) -> RasterImage {
         if target == size { return self }
+        let isFine = inLinearLight || component != .uint8
         let work =
             target.width > 0 && target.height > 0
-            ? DecodingMemory.resize(size, to: target) : 0
+            ? DecodingMemory.resize(size, to: target, isFine: isFine) : 0
         try checkMemory(target, work: work)
-        return try resized(to: target, showing: tern_extent(size))
+        return try resized(to: target, showing: tern_extent(size), inLinearLight: inLinearLight)
     }
 
     /// Resizes the visible part of the picture. The caller has already checked the memory that this takes.
-    func resized(to target: PixelSize, showing extent: tern_extent) throws(ImageError) -> RasterImage {
+    func resized(
+        to target: PixelSize, showing extent: tern_extent, inLinearLight: Bool
+    ) throws(ImageError) -> RasterImage {
         if target == size { return self }
+        if inLinearLight || component != .uint8 {
+            return try finelyResized(to: target, showing: extent, inLinearLight: inLinearLight)
+        }
         let (width, height) = (UInt32(target.width), UInt32(target.height))
         guard let kernel = unsafe tern_resize_open(extent, width, height) else {
             throw ImageError(.outOfMemory, format: format, "no memory to resize \(size) to \(target) pixels")
@@ -204,16 +200,39 @@ extension RasterImage {
         }
     }
 
+    private func finelyResized(
+        to target: PixelSize, showing extent: tern_extent, inLinearLight: Bool
+    ) throws(ImageError) -> RasterImage {
+        guard !inLinearLight || colorSpace.transfer != .other else {
+            throw ImageError(
+                .unsupported, format: format,
+                "an image in \(colorSpace.words) is not resized in linear light: convert it to sRGB or Display P3")
+        }
+        let isInLight = inLinearLight && colorSpace.transfer == .usual
+        let (width, height) = (UInt32(target.width), UInt32(target.height))
+        let opened = unsafe tern_fine_resize_open(extent, width, height, component.samples, isInLight)
+        guard let kernel = unsafe opened else {
+            throw ImageError(.outOfMemory, format: format, "no memory to resize \(size) to \(target) pixels")
+        }
+        defer { unsafe tern_fine_resize_close(kernel) }
+        let stride = target.width * bytesPerPixel
+        return try unsafe renderedByRowsUnchecked(target) { source, base, first, count in
+            let canvas = unsafe tern_canvas(pixels: base, stride: stride, width: width, height: height)
+            return unsafe tern_fine_resize_rows(kernel, source, canvas, first, count)
+        }
+    }
+
     /// Returns the image rotated and mirrored from an EXIF orientation (1 to 8) to upright.
     func oriented(_ orientation: Int) throws(ImageError) -> RasterImage {
         guard (2...8).contains(orientation) else { return self }
         let target = orientation >= 5 ? size.turned : size
-        let made = try unsafe PixelBuffer(count: byteCount) { base in
+        let made = try unsafe PixelBuffer(count: byteCount, form: pixels.form) { base in
             unsafe pixels.bytes.withUnsafeBufferPointer { source in
                 guard let first = source.baseAddress else { return }
-                unsafe tern_orient(
+                let turn = unsafe component == .uint8 ? tern_orient : tern_orient_deep
+                unsafe turn(
                     first, bytesPerRow, UInt32(size.width), UInt32(size.height), Int32(orientation), base,
-                    target.width * 4)
+                    target.width * bytesPerPixel)
             }
         }
         return with(made, target)
@@ -223,19 +242,21 @@ extension RasterImage {
     func cropped(to target: PixelSize) throws(ImageError) -> RasterImage {
         if target == size { return self }
         let (left, top) = ((size.width - target.width) / 2, (size.height - target.height) / 2)
-        let made = try unsafe PixelBuffer(count: target.pixelCount * 4) { base in
+        let length = target.width * bytesPerPixel
+        let made = try unsafe PixelBuffer(count: length * target.height, form: pixels.form) { base in
             unsafe pixels.bytes.withUnsafeBufferPointer { source in
                 guard let first = source.baseAddress else { return }
                 for row in 0..<target.height {
-                    unsafe (base + row * target.width * 4).initialize(
-                        from: first + (top + row) * bytesPerRow + left * 4, count: target.width * 4)
+                    unsafe (base + row * length).initialize(
+                        from: first + (top + row) * bytesPerRow + left * bytesPerPixel, count: length)
                 }
             }
         }
         return with(made, target)
     }
 
-    private func with(_ pixels: PixelBuffer, _ size: PixelSize) -> RasterImage {
+    /// Returns an image of other pixels with the scale, the format and the metadata of this one.
+    func with(_ pixels: PixelBuffer, _ size: PixelSize) -> RasterImage {
         RasterImage(pixels: pixels, size: size, format: format, metadata: metadata, scale: scale)
     }
 }

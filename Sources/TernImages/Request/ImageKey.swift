@@ -28,7 +28,9 @@ struct ImageKey: Sendable, Hashable {
         self.source = options.acceptsAnyCertificate ? source.acceptingAnyCertificate : source
         decoding = ImageDecodingOptions(
             targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,
-            limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit)
+            limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit,
+            color: options.color, resizesInLinearLight: request.targetSize != nil && options.resizesInLinearLight,
+            gainMap: options.gainMap.normal)
         processors = request.processors.isEmpty ? [] : request.steps.map(\.identifier)
         // NaN would make the key unequal to itself.
         let given = request.scale.flatMap { $0.isFinite && $0 > 0 ? $0 : nil }
@@ -60,6 +62,15 @@ struct ImageKey: Sendable, Hashable {
         var text = source.hasNameWithBlank ? "image \(name.utf8.count):\(name)" : "image \(name)"
         if let target = decoding.targetSize { text += " \(target) \(decoding.contentMode)" }
         if let limit = decoding.byteLimit { text += " ≤\(limit)" }
+        switch decoding.color {
+        case .sRGB: break
+        case .displayP3: text += " P3"
+        case .asStored(.uint8): text += " stored"
+        case .asStored(.uint16): text += " stored16"
+        case .asStored(.float16): text += " storedHalf"
+        }
+        if decoding.resizesInLinearLight { text += " light" }
+        if case .applied(let headroom) = decoding.gainMap { text += " gain \(headroom)" }
         // Whole and processed animations are not stored on the disk, but a first frame alone is.
         if animation == .firstFrame { text += " first" }
         // Processors may measure in points.
@@ -98,5 +109,13 @@ struct ImageKey: Sendable, Hashable {
             }
         }
         return 1
+    }
+}
+
+extension ImageDecodingOptions.GainMap {
+    /// The same with a headroom that is equal to itself.
+    fileprivate var normal: Self {
+        guard case .applied(let headroom) = self else { return self }
+        return .applied(headroom: headroom > 1 ? headroom : 1)
     }
 }

@@ -66,13 +66,21 @@ extension ImageRequest {
         /// A Boolean value that indicates whether all frames of an animation are decoded before the image is delivered.
         /// False by default.
         ///
-        /// Frames that take more memory together than `limits.memory`, at four bytes a pixel, are decoded on demand, as
+        /// Frames that take more memory together than `limits.memory`, at four or eight bytes a pixel, are decoded on demand, as
         /// without this option.
         public var preloadsAllFrames = false
         /// A Boolean value that indicates whether an image that is not an animation fails the load. False by default.
         public var requiresAnimation = false
         /// The maximum size of the decoded image in bytes; a larger image is decoded to a smaller size. Nil by default.
         public var decodedByteLimit: Int?
+        /// The color space and the components of the image, sRGB with 8 bits a component by default. They are part of the
+        /// image's identity: the caches keep each as an image of its own. Half floats are not stored on the disk.
+        public var color = ImageDecodingOptions.Color.sRGB
+        /// A Boolean value that indicates whether the target size is reached by averaging the light of pixels instead of
+        /// their levels (`ImageDecodingOptions.resizesInLinearLight`). False by default.
+        public var resizesInLinearLight = false
+        /// The treatment of a gain map, `.ignored` by default.
+        public var gainMap = ImageDecodingOptions.GainMap.ignored
         /// The limits on the cost of a file. `ImageDecodingOptions.Limits` states the defaults.
         public var limits = ImageDecodingOptions.Limits()
         /// A Boolean value that indicates whether a truncated file gives its decodable part instead of an error. The

@@ -25,6 +25,18 @@ enum AVIFFiles {
         """
     )
 
+    /// 64 × 8, 10 bits, lossless, written by libavif 0.11: a ramp of grey from 20,000 of 65,535 in steps of 320, in the
+    /// primaries of BT.2020 with PQ.
+    static let deep = decode(
+        """
+        AAAAIGZ0eXBhdmlmAAAAAGF2aWZtaWYxbWlhZk1BMUEAAADybWV0YQAAAAAAAAAoaGRscgAAAAAAAAAAcGljdAAAAAAAAAAAAAAAAGxp
+        YmF2aWYAAAAADnBpdG0AAAAAAAEAAAAeaWxvYwAAAABEAAABAAEAAAABAAABGgAAAGEAAAAoaWluZgAAAAAAAQAAABppbmZlAgAAAAAB
+        AABhdjAxQ29sb3IAAAAAamlwcnAAAABLaXBjbwAAABRpc3BlAAAAAAAAAEAAAAAIAAAAEHBpeGkAAAAAAwoKCgAAAAxhdjFDgSBAAAAA
+        ABNjb2xybmNseAAJABAACYAAAAAXaXBtYQAAAAAAAAABAAEEAQKDBAAAAGltZGF0EgAKCDgUv/zhIgEyMlMQAACm5kg/Oa1AGjYX5E/o
+        IGOFD3APXMqfqOtpdwEOCfZAgSazbbODjMD2Gk6DMo8chmCs5UC6TOiJyaOLC11UvIpnmKRHWBseON8HuWZOb////g==
+        """
+    )
+
     /// 16 × 8, with a red, a green and a blue frame of 50, 200 and 5 ms. Plays endlessly.
     static let animation = decode(
         """

@@ -46,8 +46,9 @@ import Foundation
 
     @Test func switchedOffTheColoursAreThoseOfTheFile() throws {
         for file in try Self.files([200, 40, 90, 255], ColorProfileFile.swapped) {
-            let picture = try decoded(file, ImageDecodingOptions(colorConversion: false))
-            #expect(picture.metadata.colorProfile == .notApplied)
+            let picture = try decoded(file, ImageDecodingOptions(color: .asStored()))
+            #expect(picture.metadata.colorProfile == .kept)
+            #expect(picture.colorSpace == .profile(Data(ColorProfileFile.swapped)))
             #expect(Self.differ(picture, [200, 40, 90, 255]) <= 2)
         }
     }

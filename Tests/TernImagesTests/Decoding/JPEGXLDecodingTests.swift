@@ -27,7 +27,7 @@ struct JPEGXLDecodingTests {
     private static func straight(_ bytes: [UInt8]) throws -> [UInt8] {
         var options = ImageDecodingOptions()
         options.keepsStraightAlpha = true
-        options.colorConversion = false
+        options.color = .asStored()
         return try decoded(bytes, options).pixels.bytes
     }
 

@@ -28,11 +28,11 @@ import Foundation
         [255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255], [128, 128, 128], [200, 100, 50], [30, 60, 90],
     ]
 
-    private static func cicp(_ primaries: UInt8, _ transfer: UInt8, matrix: UInt8 = 0, full: UInt8 = 1) -> [UInt8] {
+    static func cicp(_ primaries: UInt8, _ transfer: UInt8, matrix: UInt8 = 0, full: UInt8 = 1) -> [UInt8] {
         chunk("cICP", [primaries, transfer, matrix, full])
     }
 
-    private static func gamma(_ value: Int) -> [UInt8] { chunk("gAMA", big(value, 4)) }
+    static func gamma(_ value: Int) -> [UInt8] { chunk("gAMA", big(value, 4)) }
 
     private static func points(_ values: [Int]) -> [UInt8] { chunk("cHRM", values.flatMap { big($0, 4) }) }
 
@@ -76,16 +76,20 @@ import Foundation
         Row("a damaged cICP", [Array(cicp(9, 16).dropLast()) + [0]], colors),
     ]
 
-    private static func opaque(_ colors: [[UInt8]]) -> [UInt8] {
+    static func opaque(_ colors: [[UInt8]]) -> [UInt8] {
         var pixels: [UInt8] = []
         for color in colors { pixels += color + [255] }
         return pixels
     }
 
-    private static func file(_ row: Row) throws -> [UInt8] {
+    /// Returns an image of `colors` in a row.
+    static func picture() throws -> RasterImage {
         let size = PixelSize(width: colors.count, height: 1)
-        let image = try #require(RasterImage(size: size, premultiplied: opaque(colors)))
-        let png = [UInt8](try image.encoded(as: .png()))
+        return try #require(RasterImage(size: size, premultiplied: opaque(colors)))
+    }
+
+    static func file(_ row: Row) throws -> [UInt8] {
+        let png = [UInt8](try picture().encoded(as: .png()))
         return Array(png.prefix(33)) + row.chunks.flatMap(\.self) + Array(png.dropFirst(33))
     }
 
@@ -108,9 +112,9 @@ import Foundation
         let whole = try pieces.finish()
         #expect(whole.pixels.bytes == image.pixels.bytes && whole.metadata == image.metadata)
         // Without conversion, the levels are those of the file.
-        let raw = try decoded(bytes, ImageDecodingOptions(colorConversion: false))
+        let raw = try decoded(bytes, ImageDecodingOptions(color: .asStored()))
         expect(raw.pixels.bytes, near: Self.colors, by: 0)
-        #expect(raw.metadata.colorProfile == .notApplied)
+        #expect(raw.metadata.colorProfile == .kept)
     }
 
     @Test(arguments: plain) func plainColorsStay(row: Row) throws {
@@ -150,8 +154,7 @@ import Foundation
 
     /// An animation has the colors of its file.
     @Test func framesAreConverted() throws {
-        let size = PixelSize(width: Self.colors.count, height: 1)
-        let image = try #require(RasterImage(size: size, premultiplied: Self.opaque(Self.colors)))
+        let image = try Self.picture()
         let file = try AnimatedPNGFile(frames: [.init(image: image), .init(image: image)]).bytes
         let bytes = Array(file.prefix(33)) + Self.cicp(12, 13) + Array(file.dropFirst(33))
         let frames = try #require(

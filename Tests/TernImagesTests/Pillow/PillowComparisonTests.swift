@@ -12,7 +12,7 @@ import Testing
     private func straight() -> ImageDecodingOptions {
         var options = ImageDecodingOptions()
         options.keepsStraightAlpha = true
-        options.colorConversion = false
+        options.color = .asStored()
         return options
     }
 
@@ -65,7 +65,7 @@ import Testing
     /// The public interface returns the same pixels, with each colour multiplied by its alpha and rounded.
     @Test func picturesComePremultipliedByRounding() throws {
         for entry in try PillowFixtures.entries() where entry.isExact {
-            let options = ImageDecodingOptions(colorConversion: false)
+            let options = ImageDecodingOptions(color: .asStored())
             let picture = try decoder.image(from: entry.data, options: options)
             var expected = [UInt8](entry.expected(frame: 0))
             for pixel in stride(from: 0, to: expected.count, by: 4) {

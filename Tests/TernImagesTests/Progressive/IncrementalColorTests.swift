@@ -55,7 +55,7 @@ private func inkFile(_ levels: [Int]) -> [UInt8] {
         for file in files {
             for options in [
                 ImageDecodingOptions(), ImageDecodingOptions(targetSize: PixelSize(width: 20, height: 20)),
-                ImageDecodingOptions(colorConversion: false),
+                ImageDecodingOptions(color: .asStored()),
             ] {
                 let decoder = IncrementalDecoder(options: options, showsRows: true)
                 let (previews, final) = try feed(Data(file), by: 900, to: decoder)

@@ -26,6 +26,8 @@ public enum CGImageAlphaInfo: UInt32, Sendable {
 public struct CGBitmapInfo: OptionSet, Sendable {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
+    public static let byteOrder16Little = CGBitmapInfo(rawValue: 4096)
+    public static let floatComponents = CGBitmapInfo(rawValue: 256)
 }
 
 public enum CGColorRenderingIntent: Int32, Sendable {
@@ -63,7 +65,15 @@ public enum CGInterpolationQuality: Int32, Sendable {
 
 public final class CGColorSpace {
     public class var sRGB: CFString { NSString() }
+    public class var displayP3: CFString { NSString() }
+    public class var displayP3_PQ: CFString { NSString() }
+    public class var displayP3_HLG: CFString { NSString() }
+    public class var itur_2020: CFString { NSString() }
+    public class var itur_2100_PQ: CFString { NSString() }
+    public class var itur_2100_HLG: CFString { NSString() }
     public init?(name: CFString) {}
+    public init?(iccData: AnyObject) {}
+    public func copyICCData() -> CFData? { nil }
     public var model: CGColorSpaceModel { .rgb }
     public var supportsOutput: Bool { true }
 }

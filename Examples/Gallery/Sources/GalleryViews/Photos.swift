@@ -92,9 +92,10 @@ public final class PhotoRow: Stack {
 }
 
 extension Texture {
-    /// Creates a texture from a decoded image.
+    /// Creates a texture from a decoded image, in sRGB. One that cannot be converted is clear.
     static func of(_ image: RasterImage) -> Texture {
-        image.withPixels { Texture(width: image.size.width, height: image.size.height, premultiplied: $0) }
+        let image = (try? image.converted(to: .sRGB)) ?? RasterImage(color: .clear, size: image.size)
+        return image.withPixels { Texture(width: image.size.width, height: image.size.height, premultiplied: $0) }
     }
 }
 

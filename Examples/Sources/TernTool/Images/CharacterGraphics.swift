@@ -162,8 +162,9 @@ struct PixelGrid {
         (self.width, self.height, self.colors) = (width, height, colors)
     }
 
-    /// Composes the premultiplied pixels of an image over a backdrop.
+    /// Composes the premultiplied pixels of an image over a backdrop, in sRGB. One that cannot be converted is clear.
     init(_ image: RasterImage, over backdrop: Backdrop) {
+        let image = (try? image.converted(to: .sRGB)) ?? RasterImage(color: .clear, size: image.size)
         let (width, height) = (image.size.width, image.size.height)
         let colors = image.withPixels { pixels in
             (0..<width * height).map { index -> Color? in

@@ -1,0 +1,123 @@
+// Samples of 16 bits and half floats, in pixels of eight bytes, whose bytes are in the order of the machine.
+#include "CTernCodecs.h"
+#include "deep.h"
+
+static inline uint16_t word(const uint8_t *at) {
+    uint16_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline void put(uint8_t *at, uint16_t value) { memcpy(at, &value, sizeof value); }
+
+static inline float load(const uint8_t *source, tern_samples samples, size_t index) {
+    switch (samples) {
+    case TERN_SAMPLES_BYTES: return source[index] / 255.0f;
+    case TERN_SAMPLES_WORDS: return word(source + index * 2) / 65535.0f;
+    default: return tern_from_half(word(source + index * 2));
+    }
+}
+
+void tern_load_samples(const uint8_t *source, tern_samples samples, float *target, size_t count) {
+    for (size_t i = 0; i < count; i++) target[i] = load(source, samples, i);
+}
+
+void tern_convert_samples(
+    const uint8_t *source, tern_samples from, uint8_t *target, tern_samples to, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (from == TERN_SAMPLES_BYTES && to == TERN_SAMPLES_WORDS) {
+            put(target + i * 2, (uint16_t)(source[i] * 257));
+            continue;
+        }
+        const float value = load(source, from, i);
+        switch (to) {
+        case TERN_SAMPLES_BYTES: target[i] = (uint8_t)(tern_unit(value) * 255 + 0.5f); break;
+        case TERN_SAMPLES_WORDS: put(target + i * 2, (uint16_t)(tern_unit(value) * 65535 + 0.5f)); break;
+        default: put(target + i * 2, tern_to_half(value)); break;
+        }
+    }
+}
+
+void tern_premultiply_deep(uint8_t *pixels, tern_samples samples, size_t count) {
+    for (size_t i = 0; i < count; i++, pixels += 8) {
+        const uint16_t alpha = word(pixels + 6);
+        if (alpha == (samples == TERN_SAMPLES_WORDS ? UINT16_MAX : 0x3C00)) continue;
+        for (int c = 0; c < 6; c += 2) {
+            const uint16_t value = word(pixels + c);
+            if (samples == TERN_SAMPLES_WORDS) put(pixels + c, (uint16_t)(((uint32_t)value * alpha + 32767) / 65535));
+            else put(pixels + c, tern_to_half(tern_from_half(value) * tern_from_half(alpha)));
+        }
+    }
+}
+
+void tern_unpremultiply_deep(uint8_t *pixels, tern_samples samples, size_t count) {
+    for (size_t i = 0; i < count; i++, pixels += 8) {
+        const uint16_t alpha = word(pixels + 6);
+        if (alpha == (samples == TERN_SAMPLES_WORDS ? UINT16_MAX : 0x3C00)) continue;
+        for (int c = 0; c < 6; c += 2) {
+            const uint16_t value = word(pixels + c);
+            if (samples == TERN_SAMPLES_WORDS) {
+                const uint64_t straight = alpha ? ((uint64_t)value * 65535 + alpha / 2) / alpha : 0;
+                put(pixels + c, straight < 65535 ? (uint16_t)straight : 65535);
+            } else {
+                const float part = tern_from_half(alpha);
+                put(pixels + c, part > 0 ? tern_to_half(tern_from_half(value) / part) : 0);
+            }
+        }
+    }
+}
+
+bool tern_is_opaque(const uint8_t *pixels, tern_samples samples, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        switch (samples) {
+        case TERN_SAMPLES_BYTES: if (pixels[i * 4 + 3] != 255) return false; break;
+        case TERN_SAMPLES_WORDS: if (word(pixels + i * 8 + 6) != UINT16_MAX) return false; break;
+        default: if (word(pixels + i * 8 + 6) != 0x3C00) return false; break;
+        }
+    }
+    return true;
+}
+
+void tern_orient_deep(
+    const uint8_t *source, size_t sourceStride, uint32_t width, uint32_t height, int orientation, uint8_t *target,
+    size_t targetStride) {
+    for (uint32_t y = 0; y < height; y++) {
+        for (uint32_t x = 0; x < width; x++) {
+            // Orientations above 4 exchange the sides; each of the others mirrors one or both.
+            const bool isTurned = orientation > 4;
+            const bool across = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+            const bool down = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
+            const uint32_t acrossSize = isTurned ? height : width, downSize = isTurned ? width : height;
+            uint32_t toX = isTurned ? y : x, toY = isTurned ? x : y;
+            if (across) toX = acrossSize - 1 - toX;
+            if (down) toY = downSize - 1 - toY;
+            memcpy(target + targetStride * toY + (size_t)toX * 8, source + sourceStride * y + (size_t)x * 8, 8);
+        }
+    }
+}
+
+void tern_flip_rows_deep(
+    tern_picture source, bool across, bool down, uint8_t *target, size_t targetStride, uint32_t firstRow,
+    uint32_t rows) {
+    for (uint32_t y = firstRow; y < firstRow + rows && y < source.height; y++) {
+        const uint8_t *from = source.pixels + source.stride * (down ? source.height - 1 - y : y);
+        uint8_t *to = target + targetStride * y;
+        if (!across) {
+            memcpy(to, from, (size_t)source.width * 8);
+            continue;
+        }
+        for (size_t x = 0; x < source.width; x++) memcpy(to + x * 8, from + (source.width - 1 - x) * 8, 8);
+    }
+}
+
+void tern_turn_rows_deep(
+    tern_picture source, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow, uint32_t rows) {
+    for (uint32_t y = firstRow; y < firstRow + rows && y < source.width; y++) {
+        const size_t column = clockwise ? y : source.width - 1 - y;
+        uint8_t *to = target + targetStride * y;
+        for (size_t x = 0; x < source.height; x++) {
+            const size_t row = clockwise ? source.height - 1 - x : x;
+            memcpy(to + x * 8, source.pixels + source.stride * row + column * 8, 8);
+        }
+    }
+}
