@@ -1,6 +1,6 @@
-// Converts the colours of ICC profiles to sRGB or Display P3. Profiles of primaries and curves, which nearly all are, are converted
-// here. Others, such as those of presses, are converted by lcms2, which is loaded when the first of them arrives. lcms2
-// takes 9 ms to prepare a conversion that takes 0.1 ms to prepare here.
+// Converts the colours of ICC profiles to sRGB or Display P3. Profiles of primaries and curves, which nearly all are, are
+// converted here. Others, such as those of presses, are converted by lcms2, which is loaded when the first of them
+// arrives. lcms2 takes 9 ms to prepare a conversion that takes 0.1 ms to prepare here.
 #include "icc.h"
 #include "profile.h"
 
@@ -134,7 +134,7 @@ void tern_icc_aim(tern_icc *icc, tern_color_target target) {
 /// Reads the light of each step from 0 to 1 from a curve. Returns false if there is no curve of a known kind.
 static bool readCurve(const uint8_t *profile, size_t count, const char *name, int steps, float *lights) {
     size_t size = 0;
-    const uint8_t *curve = tag(profile, count, name, 14, &size);
+    const uint8_t *curve = tag(profile, count, name, 12, &size);
     for (int i = 0; curve && i <= steps; i++) {
         double value = light(curve, size, i / (double)steps);
         if (isnan(value)) return false;
@@ -255,6 +255,10 @@ static bool isUsable(const uint8_t *profile, size_t count, int channels) {
             || !memcmp(class, "spac", 4));
 }
 
+bool tern_icc_describes_colors(const uint8_t *profile, size_t count) {
+    return isUsable(profile, count, TERN_CHANNELS_RGB) && be32(profile) == count;
+}
+
 uint8_t *tern_icc_from_grey(const uint8_t *profile, size_t count, size_t *made) {
     // Greys have the same curve whatever the primaries are, here those of sRGB.
     static const double colorants[3][3] = {
@@ -265,7 +269,7 @@ uint8_t *tern_icc_from_grey(const uint8_t *profile, size_t count, size_t *made) 
     size_t size = 0;
     if (memcmp(profile + 16, "GRAY", 4) || memcmp(profile + 20, "XYZ ", 4)) return NULL;
     if (!readCurve(profile, count, "kTRC", 255, lights)) return NULL;
-    const uint8_t *curve = tag(profile, count, "kTRC", 14, &size);
+    const uint8_t *curve = tag(profile, count, "kTRC", 12, &size);
     return tern_profile_write("Greys", colorants, adapted, curve, size, made);
 }
 

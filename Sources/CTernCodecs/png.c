@@ -194,8 +194,11 @@ uint8_t *tern_png_encode(
     png_set_compression_level(writer, level);
     png_set_IHDR(writer, info, width, height, bits, types[channels - 1], PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    if (colors.profile)
+    if (colors.profile) {
         png_set_iCCP(writer, info, "ICC profile", 0, colors.profile, (png_uint_32)colors.profileCount);
+        // libpng leaves out a profile that it finds faulty, and only warns.
+        if (!png_get_valid(writer, info, PNG_INFO_iCCP)) png_error(writer, "libpng refuses the color profile");
+    }
     png_write_info(writer, info);
     if (colors.primaries) {
         const uint8_t numbers[4] = {colors.primaries, colors.transfer, 0, 1};

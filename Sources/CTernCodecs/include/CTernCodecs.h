@@ -86,6 +86,8 @@ typedef struct tern_icc tern_icc;
 /// is missing. Returns NULL and sets `plain` if the profile is that of the target.
 tern_icc *tern_icc_open(
     const uint8_t *profile, size_t count, int channels, tern_color_target target, bool *plain);
+/// Returns whether bytes are a profile of red, green and blue whose head states their number, as a file must hold it.
+bool tern_icc_describes_colors(const uint8_t *profile, size_t count);
 /// Returns a profile of colours whose greys are those of a grey profile, to be freed with `tern_codec_free`. Returns NULL
 /// for a profile of tables.
 uint8_t *tern_icc_from_grey(const uint8_t *profile, size_t count, size_t *made);

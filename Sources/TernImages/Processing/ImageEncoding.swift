@@ -106,6 +106,11 @@ extension RasterImage {
                 "\(encoding.format) does not state \(image.colorSpace.words): convert the image first")
         }
         return try unsafe (profile ?? []).withUnsafeBufferPointer { bytes throws(ImageError) in
+            let describes = unsafe bytes.baseAddress.map { unsafe tern_icc_describes_colors($0, bytes.count) } ?? false
+            guard profile == nil || describes else {
+                throw ImageError(
+                    .unsupported, format: encoding.format, "the image's ICC profile is none of red, green and blue")
+            }
             let colors = unsafe tern_stated_colors(
                 profile: profile == nil ? nil : bytes.baseAddress, profileCount: bytes.count,
                 primaries: numbers.primaries, transfer: numbers.transfer)

@@ -44,7 +44,7 @@ import Foundation
 
     private static func file(_ width: Int = 16, _ height: Int = 16) throws -> File {
         let grey = try flat(width, height, [128, 128, 128, 255])
-        let ramp = (0..<64).flatMap { at in [UInt8](repeating: UInt8(at % 8 * 36), count: 3) + [255] }
+        let ramp = (0..<64).flatMap { (at: Int) -> [UInt8] in [UInt8](repeating: UInt8(at % 8 * 36), count: 3) + [255] }
         return File(
             base: [UInt8](try grey.encoded(as: .jpeg(quality: 100))),
             gains: [UInt8](try picture(8, 8, ramp).encoded(as: .jpeg(quality: 100))))
