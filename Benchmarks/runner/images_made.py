@@ -44,6 +44,12 @@ def main():
         picture.save(folder / f"photo-{name}.jpg", quality=85)
         picture.save(folder / f"photo-{name}.webp", quality=80)
         picture.save(folder / f"photo-{name}.png", compress_level=6)
+        if name == "1":
+            # A view that moves over the picture, so that every pixel of every frame changes.
+            frames = [picture.crop((step * 20, step * 15, step * 20 + 400, step * 15 + 300)) for step in range(30)]
+            frames[0].save(folder / "photo-1.apng", "PNG", save_all=True, append_images=frames[1:], duration=40)
+            colors = [frame.quantize(256) for frame in frames]
+            colors[0].save(folder / "photo-1.gif", save_all=True, append_images=colors[1:], duration=40, loop=0)
 
 
 main()

@@ -37,6 +37,17 @@ def pillow_exact(data):
     return pillow_full(data).resize(SIZE, Image.Resampling.LANCZOS)
 
 
+def pillow_frames(data):
+    picture = Image.open(io.BytesIO(data))
+    for number in range(picture.n_frames):
+        picture.seek(number)
+        picture.load()
+
+
+def vips_frames(data):
+    return pyvips.Image.new_from_buffer(data, "", n=-1).write_to_memory()
+
+
 def vips_full(data):
     return pyvips.Image.new_from_buffer(data, "").write_to_memory()
 

@@ -434,6 +434,48 @@ def seeds():
     frames = [photo(32, 24) for _ in range(3)]
     data = saved(frames[0], "AVIF", save_all=True, append_images=frames[1:], duration=50)
     (FOLDER / "animated.avif").write_bytes(data)
+    small = photo(24, 18)
+    (FOLDER / "small-gain-map.jpg").write_bytes(
+        gain_map(saved(small, "JPEG", quality=80), saved(photo(12, 9).convert("L"), "JPEG", quality=80)))
+    profile = rgb_profile()
+    for kind, name in (("JPEG", "jpg"), ("PNG", "png"), ("WEBP", "webp")):
+        (FOLDER / f"small-profile.{name}").write_bytes(saved(small, kind, icc_profile=profile))
+
+
+def gain_map(base, gains):
+    """Returns a JPEG with a second one behind it, whose levels are gains (Ultra HDR; CIPA DC-007 for the index)."""
+    def segment(marker, name, body):
+        return struct.pack(">BBH", 0xFF, marker, len(name) + len(body) + 3) + name + b"\0" + body
+
+    text = (b'<rdf:Description hdrgm:Version="1.0" hdrgm:GainMapMin="-0.5" hdrgm:GainMapMax="3.0" hdrgm:Gamma="1.2" '
+            b'hdrgm:OffsetSDR="0.02" hdrgm:HDRCapacityMin="0" hdrgm:HDRCapacityMax="3"></rdf:Description>')
+    second = gains[:2] + segment(0xE1, b"http://ns.adobe.com/xap/1.0/", text) + gains[2:]
+    entries = [(0xB000, 7, 4, b"0100"), (0xB001, 4, 1, struct.pack(">I", 2)), (0xB002, 7, 32, struct.pack(">I", 50))]
+    index = b"MM" + struct.pack(">HIH", 42, 8, 3)
+    index += b"".join(struct.pack(">HHI", *entry[:3]) + entry[3] for entry in entries) + bytes(4)
+    index += struct.pack(">IIII", 0x30000, len(base) + 90, 0, 0)
+    # Offsets count from the head of the index.
+    index += struct.pack(">IIII", 0, len(second), len(index) + 16 + len(base) - 2, 0)
+    return base[:2] + segment(0xE2, b"MPF", index) + base[2:] + second
+
+
+def rgb_profile():
+    """Returns an ICC profile of red, green and blue, with a curve of 2.2."""
+    def point(x, y, z):
+        return b"XYZ " + bytes(4) + struct.pack(">iii", *(round(value * 65536) for value in (x, y, z)))
+
+    curve = b"curv" + bytes(4) + struct.pack(">IHH", 1, 0x233, 0)
+    tags = [(b"rXYZ", point(0.61, 0.31, 0.02)), (b"gXYZ", point(0.2, 0.63, 0.06)), (b"bXYZ", point(0.15, 0.06, 0.74)),
+            (b"wtpt", point(0.9642, 1, 0.8249)), *((name, curve) for name in (b"rTRC", b"gTRC", b"bTRC"))]
+    at, table, bodies = 132 + len(tags) * 12, b"", b""
+    for name, body in tags:
+        table += name + struct.pack(">II", at + len(bodies), len(body))
+        bodies += body
+    head = bytearray(128)
+    head[0:4], head[8:12] = struct.pack(">I", at + len(bodies)), bytes([2, 0x40, 0, 0])
+    head[12:24], head[36:40] = b"mntrRGB XYZ ", b"acsp"
+    head[68:80] = point(0.9642, 1, 0.8249)[8:]
+    return bytes(head) + struct.pack(">I", len(tags)) + table + bodies
 
 
 def rgba_frames(data):

@@ -18,6 +18,9 @@ import Darwin
 ///
 ///     full FORMAT PATH REPEATS    decodes the whole picture
 ///     thumb FORMAT PATH REPEATS   decodes it to 400 by 300 pixels
+///     frames FORMAT PATH REPEATS  decodes each frame of an animation
+///     thumbHash FORMAT PATH REPEATS, blurHash FORMAT PATH REPEATS
+///                                 makes the placeholder of the picture's hash
 ///     resize FORMAT PATH REPEATS  makes 400 by 300 pixels of the decoded picture
 ///     save FORMAT PATH TARGET     writes the thumbnail's RGBA
 @main enum Main {
@@ -52,6 +55,20 @@ import Darwin
         switch task {
         case "full": return try spent(repeats) { try decoder.image(from: data, options: whole) }
         case "thumb": return try spent(repeats) { try thumbnail(data) }
+        case "frames":
+            return try spent(repeats) {
+                guard let frames = try decoder.animation(from: data, options: whole) else {
+                    throw Failure("no animation")
+                }
+                for index in 0..<frames.count - 1 { _ = try frames.frame(at: index) }
+                return try frames.frame(at: frames.count - 1).image
+            }
+        case "thumbHash":
+            let hash = try ThumbHash(thumbnail(data))
+            return try spent(repeats) { hash.image() }
+        case "blurHash":
+            let hash = try BlurHash(thumbnail(data))
+            return try spent(repeats) { hash.image() }
         case "resize":
             let picture = try decoder.image(from: data, options: whole)
             return try spent(repeats) { try picture.resized(to: PixelSize(width: 400, height: 300)) }

@@ -564,6 +564,28 @@ tern_codec_result tern_avif_writer_add(
 uint8_t *tern_avif_writer_finish(tern_avif_writer *writer, size_t *count, char *error);
 void tern_avif_writer_close(tern_avif_writer *writer);
 
+/// Returns the reason why animated WebP cannot be encoded here, or NULL if it can.
+const char *tern_webp_writer_obstacle(void);
+typedef struct {
+    uint32_t width, height;
+    /// The number of times that the animation plays, 0 for endless, at most 65535.
+    uint32_t loops;
+    /// From 0 to 100; for a file without loss the effort.
+    float quality;
+    bool isLossless;
+} tern_webp_settings;
+/// An encoder of animated WebP. One frame makes a still picture.
+typedef struct tern_webp_writer tern_webp_writer;
+/// Returns NULL without libwebpmux and for a size that WebP does not have, with a text, and when memory is short, without
+/// one.
+tern_webp_writer *tern_webp_writer_open(tern_webp_settings settings, char *error);
+/// Adds a frame of the file's size in straight RGBA, with its time. Encodes on the calling thread.
+tern_codec_result tern_webp_writer_add(
+    tern_webp_writer *writer, const uint8_t *pixels, size_t stride, uint32_t milliseconds, char *error);
+/// Ends the file after at least one frame. Returns bytes to be freed with `tern_codec_free`, or NULL.
+uint8_t *tern_webp_writer_finish(tern_webp_writer *writer, size_t *count, char *error);
+void tern_webp_writer_close(tern_webp_writer *writer);
+
 /// Returns the reason why HEIC cannot be encoded here, or NULL if it can.
 const char *tern_heif_writer_obstacle(void);
 typedef struct {

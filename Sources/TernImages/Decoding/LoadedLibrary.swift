@@ -14,6 +14,8 @@ enum LoadedLibrary {
     case jpegXL
     case deflate
     case jpegXLEncoder
+    /// libwebpmux, for animated WebP.
+    case webPWriter
 
     /// The reason why the library cannot be used, with the name of its package; nil if it can.
     var obstacle: String? {
@@ -27,6 +29,7 @@ enum LoadedLibrary {
             case .jpegXL: unsafe tern_jxl_obstacle()
             case .deflate: unsafe tern_deflate_obstacle()
             case .jpegXLEncoder: unsafe tern_jxl_writer_obstacle()
+            case .webPWriter: unsafe tern_webp_writer_obstacle()
             }
         guard let text = unsafe text else { return nil }
         return unsafe String(cString: text)

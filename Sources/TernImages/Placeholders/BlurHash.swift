@@ -168,15 +168,24 @@ extension BlurHash {
 
     /// Levels of sRGB and linear light (IEC 61966-2-1).
     private enum Light {
-        static func linear(_ level: Int) -> Double {
-            let value = Double(level) / 255
+        /// The light between each level and the next.
+        private static let borders = (0..<255).map { linear(Double($0) + 0.5) }
+
+        static func linear(_ level: Int) -> Double { linear(Double(level)) }
+
+        private static func linear(_ level: Double) -> Double {
+            let value = level / 255
             return value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4)
         }
 
+        /// Returns the level that is nearest to a light. A search takes a third of the time of a power.
         static func byte(_ value: Double) -> Int {
-            let value = min(1, max(0, value))
-            let level = value <= 0.0031308 ? value * 12.92 : 1.055 * pow(value, 1 / 2.4) - 0.055
-            return Int(level * 255 + 0.5)
+            var (low, high) = (0, 255)
+            while low < high {
+                let middle = (low + high) / 2
+                if value >= borders[middle] { low = middle + 1 } else { high = middle }
+            }
+            return low
         }
     }
 }

@@ -151,9 +151,8 @@ extension ThumbHash {
                     luma: averages.luma + luma.value(x, y), yellow: averages.yellow + yellow.value(x, y),
                     red: averages.red + red.value(x, y))
                 let opacity = Self.byte(averages.alpha + (alpha?.value(x, y) ?? 0))
-                for channel in [r, g, b] {
-                    pixels.append(UInt8((Int(Self.byte(channel)) * Int(opacity) + 127) / 255))
-                }
+                let levels = SIMD3(Self.byte(r), Self.byte(g), Self.byte(b))
+                for channel in 0..<3 { pixels.append(UInt8((Int(levels[channel]) * Int(opacity) + 127) / 255)) }
                 pixels.append(opacity)
             }
         }

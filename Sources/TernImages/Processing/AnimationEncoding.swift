@@ -18,6 +18,13 @@ public enum AnimationEncoding: Sendable, Hashable {
     /// Needs a libavif with an encoder of AV1 when the program runs. Files of libavif before 1.0 do not state the number
     /// of loops. Not available on Apple's systems.
     case avif(quality: Int = 60, speed: Int = 8)
+    /// Lossy WebP with a quality from 0 to 100. It has no alpha if all frames are opaque. A frame holds what has changed.
+    /// Times are in milliseconds, at most 16,777,215.
+    ///
+    /// Needs libwebpmux when the program runs. Not available on Apple's systems.
+    case webp(quality: Double = 80)
+    /// Lossless WebP. The color of fully transparent pixels is lost. Otherwise as `webp`.
+    case losslessWebP
     /// Lossy JPEG XL with a quality from 0 to 100, and a speed from 0, for the smallest file, to 10. It has no alpha if all
     /// frames are opaque. Each frame is whole. Times are in milliseconds.
     ///
@@ -29,6 +36,7 @@ public enum AnimationEncoding: Sendable, Hashable {
         switch self {
         case .gif: .gif
         case .avif: .avif
+        case .webp, .losslessWebP: .webp
         case .jpegXL: .jpegXL
         }
     }
@@ -39,18 +47,17 @@ extension ImageFrames {
     /// to sRGB with 8 bits a component.
     ///
     /// Synchronous. It decodes one frame at a time, and all of them twice for AVIF and JPEG XL, to know whether they are
-    /// opaque.
-    /// Checks the current task's cancellation between frames.
+    /// opaque. Checks the current task's cancellation between frames.
     ///
     /// - Throws: The kinds `.cancelled`, `.invalidArgument` if there are no frames or their sizes differ, `.unsupported`
     ///   without an encoder, `.encodingFailed` if the format does not support the size (GIF up to 65,535 pixels a side
-    ///   and 268 million in all), and the errors of `frame(at:)`.
+    ///   and 268 million in all, WebP up to 16,383 a side), and the errors of `frame(at:)`.
     public func encoded(as encoding: AnimationEncoding) throws(ImageError) -> Data {
         guard count > 0 else {
             throw ImageError(.invalidArgument, format: encoding.format, "an animation without frames")
         }
         var isOpaque = true
-        if encoding != .gif {
+        if encoding.format == .avif || encoding.format == .jpegXL {
             for index in 0..<count where isOpaque { isOpaque = try checkedFrame(at: index, encoding).image.isOpaque }
         }
         let writer = try AnimationWriter(
@@ -116,6 +123,7 @@ private final class AnimationWriter {
     private enum Codec {
         case gif(OpaquePointer)
         case avif(OpaquePointer)
+        case webp(OpaquePointer)
         case jpegXL(OpaquePointer)
     }
 
@@ -147,6 +155,17 @@ private final class AnimationWriter {
                 quality: Int32(clamping: min(100, max(0, quality))), speed: Int32(clamping: min(10, max(0, speed))),
                 isOpaque: isOpaque, isStill: count == 1)
             unsafe writer = tern_avif_writer_open(settings, &message)
+        case .webp, .losslessWebP:
+            if let obstacle = LoadedLibrary.webPWriter.obstacle {
+                throw ImageError(.unsupported, format: .webp, obstacle)
+            }
+            times = FrameTimes(unit: .milliseconds(1), least: 1, most: 16_777_215)
+            var settings = tern_webp_settings(
+                width: width, height: height, loops: UInt32(clamping: loopCount), quality: 75, isLossless: true)
+            if case .webp(let quality) = encoding {
+                (settings.quality, settings.isLossless) = (Float(min(100, max(0, quality))), false)
+            }
+            unsafe writer = tern_webp_writer_open(settings, &message)
         case .jpegXL(let quality, let speed):
             if let obstacle = LoadedLibrary.jpegXLEncoder.obstacle {
                 throw ImageError(.unsupported, format: .jpegXL, obstacle)
@@ -162,6 +181,7 @@ private final class AnimationWriter {
         switch encoding {
         case .gif: unsafe codec = .gif(writer)
         case .avif: unsafe codec = .avif(writer)
+        case .webp, .losslessWebP: unsafe codec = .webp(writer)
         case .jpegXL: unsafe codec = .jpegXL(writer)
         }
     }
@@ -170,6 +190,7 @@ private final class AnimationWriter {
         switch unsafe codec {
         case .gif(let writer): unsafe tern_gif_writer_close(writer)
         case .avif(let writer): unsafe tern_avif_writer_close(writer)
+        case .webp(let writer): unsafe tern_webp_writer_close(writer)
         case .jpegXL(let writer): unsafe tern_jxl_writer_close(writer)
         }
     }
@@ -181,6 +202,7 @@ private final class AnimationWriter {
             return switch unsafe codec {
             case .gif(let writer): unsafe tern_gif_writer_add(writer, base, row, time, &message)
             case .avif(let writer): unsafe tern_avif_writer_add(writer, base, row, time, &message)
+            case .webp(let writer): unsafe tern_webp_writer_add(writer, base, row, time, &message)
             case .jpegXL(let writer): unsafe tern_jxl_writer_add(writer, base, row, time, &message)
             }
         }
@@ -193,6 +215,7 @@ private final class AnimationWriter {
             switch unsafe codec {
             case .gif(let writer): unsafe tern_gif_writer_finish(writer, &count, &message)
             case .avif(let writer): unsafe tern_avif_writer_finish(writer, &count, &message)
+            case .webp(let writer): unsafe tern_webp_writer_finish(writer, &count, &message)
             case .jpegXL(let writer): unsafe tern_jxl_writer_finish(writer, &count, &message)
             }
         guard let bytes = unsafe bytes else { throw Self.error(encoding, size, message: message) }

@@ -70,7 +70,9 @@ extension FuzzTarget {
         let decoder = CodecImageDecoder()
         do throws(ImageError) {
             let picture = try decoder.image(from: data, options: options)
-            precondition(picture.byteCount == picture.size.width * picture.size.height * 4)
+            precondition(picture.byteCount == picture.size.width * picture.size.height * picture.bytesPerPixel)
+            precondition(picture.component == options.color.component)
+            use(picture, choice)
             var outcome = "picture \(picture.metadata.orientation) \(picture.metadata.isPartial)"
             if let frames = try decoder.animation(from: data, options: options) {
                 let order = Array(0..<min(frames.count, 6)) + [0]
@@ -80,6 +82,18 @@ extension FuzzTarget {
             return outcome
         } catch {
             return "rejected, " + words(error)
+        }
+    }
+
+    /// Converts and writes some of the pictures: their profiles come from the file.
+    private static func use(_ picture: RasterImage, _ choice: UInt64) {
+        guard choice >> 46 & 3 == 0 else { return }
+        do throws(ImageError) {
+            let plain = try picture.converted(to: .sRGB)
+            precondition(plain.colorSpace == .sRGB && plain.bytesPerPixel == 4)
+            _ = try picture.encoded(as: .png(level: 1))
+        } catch {
+            precondition(error.kind == .unsupported || error.kind == .encodingFailed, "\(error)")
         }
     }
 
@@ -131,7 +145,8 @@ extension FuzzTarget {
         switch (one, other) {
         case (.failure(let one), .failure(let other)): one.kind == other.kind
         case (.success(let one), .success(let other)):
-            one.size == other.size && one.metadata == other.metadata
+            one.size == other.size && one.metadata == other.metadata && one.component == other.component
+                && one.colorSpace == other.colorSpace
                 && one.withPixels { one in
                     other.withPixels { other in
                         unsafe one.withUnsafeBytes { one in
@@ -156,6 +171,16 @@ extension FuzzTarget {
         if choice & 2 == 2 {
             options.targetSize = PixelSize(width: 1 + Int(choice >> 8 & 63), height: 1 + Int(choice >> 16 & 63))
             options.contentMode = [.fit, .fill, .atLeast][Int(choice >> 24) % 3]
+        }
+        let colors: [ImageDecodingOptions.Color] = [
+            .displayP3, .asStored(), .asStored(.uint16), .asStored(.float16),
+        ]
+        // Half of the inputs have the options that most callers have.
+        let number = Int(choice >> 40 & 7)
+        if number < colors.count {
+            options.color = colors[number]
+            options.resizesInLinearLight = choice >> 44 & 1 == 1
+            if number == 3, choice >> 45 & 1 == 1 { options.gainMap = .applied(headroom: 4) }
         }
         return options
     }

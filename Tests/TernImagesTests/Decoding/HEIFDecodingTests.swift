@@ -9,7 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-@Suite(.enabled(if: LoadedLibrary.heif.obstacle == nil, "libheif has no decoder: scripts/set-up test"))
+@Suite(.enabled(if: LoadedLibrary.heif.obstacle == nil, "libheif or its decoder is missing: scripts/set-up test"))
 struct HEIFDecodingTests {
     /// Checks that a picture is a part of the coded one, up to a few levels.
     ///

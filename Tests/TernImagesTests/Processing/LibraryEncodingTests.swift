@@ -9,9 +9,10 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// HEIC and JPEG XL, encoded by the libraries that are installed, and decoded again.
+/// AVIF, HEIC, JPEG XL and animated WebP, encoded by the libraries that are installed, and decoded again.
 @Suite(.timeLimit(.minutes(1))) struct LibraryEncodingTests {
     static let canWriteHEIC = LoadedLibrary.heifEncoder.obstacle == nil && LoadedLibrary.heif.obstacle == nil
+    static let canWriteWebP = LoadedLibrary.webPWriter.obstacle == nil
     static let canWriteJPEGXL = LoadedLibrary.jpegXLEncoder.obstacle == nil
     static let missing: Comment = "the library is not installed: scripts/set-up test"
 
@@ -113,9 +114,58 @@ import Foundation
         #expect(try CodecImageDecoder().animation(from: still, options: ImageDecodingOptions()) == nil)
     }
 
+    // MARK: WebP and AVIF
+
+    @Test(.enabled(if: canWriteWebP, missing), arguments: [true, false])
+    func anAnimationOfWebPKeepsItsFramesAndTimes(isLossless: Bool) throws {
+        var animation = try AnimationEncodingTests.Frames(4, 32, 24, milliseconds: 70) { frame, index in
+            // A corner of two frames is clear.
+            index < 5 && frame % 2 == 1 ? [0, 0, 0, 0] : [UInt8(index % 32 * 6), UInt8(frame * 50), 60, 255]
+        }
+        animation.loopCount = 3
+        let file = try animation.encoded(as: isLossless ? .losslessWebP : .webp(quality: 90))
+        let again = try #require(try CodecImageDecoder().animation(from: file, options: ImageDecodingOptions()))
+        #expect(again.count == 4 && again.loopCount == 3 && ImageFormat(sniffing: file) == .webp)
+        for index in 0..<4 {
+            let frame = try again.frame(at: index)
+            #expect(frame.duration == .milliseconds(70) && frame.image.metadata.isComplete)
+            #expect(error(frame.image, animation.frames[index].image) < (isLossless ? 0.000_1 : 60))
+        }
+    }
+
+    @Test(.enabled(if: canWriteWebP, missing)) func oneFrameIsAStillWebP() throws {
+        let still = try AnimationEncodingTests.Frames(1, 8, 9) { _, _ in [9, 8, 7, 255] }.encoded(as: .losslessWebP)
+        #expect(try CodecImageDecoder().animation(from: still, options: ImageDecodingOptions()) == nil)
+        let image = try decoded([UInt8](still))
+        #expect(image.size == PixelSize(width: 8, height: 9) && image.pixels.bytes.prefix(4) == [9, 8, 7, 255])
+    }
+
+    @Test(.enabled(if: canWriteWebP, missing)) func timesAndSizesOfWebPAreLimited() throws {
+        var animation = try AnimationEncodingTests.Frames(2, 2, 2) { frame, _ in [UInt8(frame * 90), 2, 3, 255] }
+        animation.frames[0].duration = .zero
+        animation.frames[1].duration = .seconds(50_000)
+        let file = try animation.encoded(as: .losslessWebP)
+        let again = try #require(try CodecImageDecoder().animation(from: file, options: ImageDecodingOptions()))
+        #expect(try again.frame(at: 1).duration == .milliseconds(16_777_215))
+        let wide = try AnimationEncodingTests.Frames(1, 16_384, 1) { _, _ in [1, 2, 3, 255] }
+        let thrown = #expect(throws: ImageError.self) { try wide.encoded(as: .webp()) }
+        #expect(thrown?.kind == .encodingFailed && thrown?.message.contains("16383") == true)
+    }
+
+    @Test(.enabled(if: LoadedLibrary.avifEncoder.obstacle == nil, missing), arguments: [true, false])
+    func anAVIFIsCloseAtItsQuality(isOpaque: Bool) throws {
+        let picture = try gradient(64, 48, isOpaque: isOpaque)
+        let file = try picture.encoded(as: .avif(quality: 90, speed: 10))
+        let again = try decoded([UInt8](file))
+        #expect(again.size == picture.size && again.isOpaque == isOpaque && again.format == .avif)
+        #expect(error(picture, again) < 12, "\(error(picture, again))")
+        #expect(try CodecImageDecoder().animation(from: file, options: ImageDecodingOptions()) == nil)
+        #expect(try picture.encoded(as: .avif(quality: -1, speed: 99)).count < file.count)
+    }
+
     // MARK: Errors
 
-    @Test(arguments: [ImageEncoding.heic(), .jpegXL(), .losslessJPEGXL()])
+    @Test(arguments: [ImageEncoding.avif(), .heic(), .jpegXL(), .losslessJPEGXL()])
     func withoutItsLibraryAFormatIsUnsupported(encoding: ImageEncoding) throws {
         let picture = try gradient(8, 8)
         guard let obstacle = encoding.obstacle else {
