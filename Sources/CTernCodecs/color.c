@@ -271,7 +271,8 @@ uint8_t *tern_color_profile(const tern_color_numbers *color, size_t *count) {
     matrix light, adapted;
     if (!readPrimaries(color, &points) || !toXYZ(points, &light) || !adaptation(points.white, d50, &adapted)) return NULL;
     light = product(adapted, light);
-    const char *name = color->primaries == 12 && !(color->points[7] > 0) ? "Display P3" : "Colors of a picture";
+    const char *name = color->primaries == 12 && !(color->points[7] > 0) && !(power > 0) && color->transfer != 7
+        ? "Display P3" : "Colors of a picture";
     return tern_profile_write(name, light.at, adapted.at, curve, size, count);
 }
 #endif

@@ -6,18 +6,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/// Returns the number of a half float. An infinity, and a value that is not a number, become the greatest one.
+/// Returns the number of a half float. Infinities, and values that are not numbers, become 65504 with their sign.
 static inline float tern_from_half(uint16_t half) {
     uint32_t bits = (uint32_t)(half & 0x7FFF) << 13;
     if ((half & 0x7C00) == 0x7C00) bits = 0x7BFFu << 13;
     float value;
     memcpy(&value, &bits, sizeof value);
-    // Moves the exponent, and makes numbers of those without one.
+    // Moves the exponent, which also normalizes subnormal numbers.
     value *= 0x1p112f;
     return half & 0x8000 ? -value : value;
 }
 
-/// Returns the nearest half float, or the greatest one; 0 for a value that is not a number.
+/// Returns the nearest half float, at most 65504; 0 for a value that is not a number.
 static inline uint16_t tern_to_half(float value) {
     const uint16_t sign = value < 0 ? 0x8000 : 0;
     const float size = fabsf(value);

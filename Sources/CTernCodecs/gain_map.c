@@ -47,7 +47,7 @@ static const uint8_t *behind(part text, const char *wanted) {
     return NULL;
 }
 
-/// Reads a decimal number that ends at one of the characters. Returns false if it is none.
+/// Reads a decimal number, which can have an exponent, up to a quote or a tag. Returns false if it is none.
 static bool readNumber(const uint8_t *at, const uint8_t *end, double *value) {
     double sum = 0, unit = 0;
     bool isNegative = false, hasDigit = false;
@@ -62,6 +62,14 @@ static bool readNumber(const uint8_t *at, const uint8_t *end, double *value) {
         } else {
             break;
         }
+    }
+    if (hasDigit && at < end && (*at == 'e' || *at == 'E')) {
+        bool isSmall = false;
+        int power = 0;
+        hasDigit = false;
+        if (++at < end && (*at == '-' || *at == '+')) isSmall = *at++ == '-';
+        for (; at < end && *at >= '0' && *at <= '9' && power < 1000; at++, hasDigit = true) power = power * 10 + *at - '0';
+        sum *= pow(10, isSmall ? -power : power);
     }
     *value = isNegative ? -sum : sum;
     return hasDigit && at < end && (*at == '"' || *at == '\'' || *at == '<');
@@ -102,9 +110,11 @@ static bool readProperty(part xmp, const char *name, double values[3]) {
 /// Reads the description of a gain map. Returns false if there is none, or it is damaged.
 static bool readDescription(part xmp, tern_gain_map *map) {
     if (!behind(xmp, "hdrgm:Version")) return false;
-    const uint8_t *base = behind(xmp, "hdrgm:BaseRenditionIsHDR=\"");
-    // The first picture is to be the one for usual displays.
-    if (base && (size_t)(xmp.bytes + xmp.count - base) >= 4 && !memcmp(base, "True", 4)) return false;
+    // Only files whose base picture is for displays without light above white are supported. The property is an
+    // attribute in either quotes, or an element.
+    const uint8_t *base = behind(xmp, "hdrgm:BaseRenditionIsHDR"), *end = xmp.bytes + xmp.count;
+    if (base && base < end) base += *base == '=' ? 2 : 1;
+    if (base && base < end && end - base >= 4 && !memcmp(base, "True", 4)) return false;
     double capacity[2][3] = {{0, 0, 0}, {NAN, NAN, NAN}};
     for (int c = 0; c < 3; c++) {
         map->least[c] = 0;

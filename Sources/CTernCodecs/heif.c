@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Declarations from <libheif/heif.h> 1.12 to 1.20, whose layout belongs to libheif.so.1.
+// Declarations from <libheif/heif.h> 1.12 to 1.21, whose layout belongs to libheif.so.1.
 typedef struct context context;
 typedef struct handle handle;
 typedef struct image image;

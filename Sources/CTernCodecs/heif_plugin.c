@@ -140,6 +140,11 @@ static bool isUnwritten(const plane *plane) {
     return false;
 }
 
+static outcome fail(decoder *decoder, int code, const char *text) {
+    decoder->fault = (outcome){code, 0, text};
+    return decoder->fault;
+}
+
 static int takeMemory(codec *codec, extent *extent, picture *picture, void *user) {
     (void)codec;
     decoder *decoder = user;
@@ -158,7 +163,10 @@ static int takeMemory(codec *codec, extent *extent, picture *picture, void *user
         // Vectors of samples are read up to their ends.
         const size_t whole = (count + 64 + PATTERN * 2 - 1) / (PATTERN * 2) * (PATTERN * 2);
         plane->bytes = aligned_alloc(64, whole);
-        if (!plane->bytes) return 0;
+        if (!plane->bytes) {
+            fail(decoder, NO_MEMORY, "no memory");
+            return 0;
+        }
         const size_t step = writePattern(plane, plane->bytes);
         for (size_t at = step; at < whole; at += step) memcpy(plane->bytes + at, plane->bytes, step);
         library.setPlane(picture, i, plane->bytes, (int)(plane->stride * size), NULL);
@@ -172,11 +180,6 @@ static void releaseMemory(codec *codec, picture *picture, void *user) {
 }
 
 // MARK: Decoding
-
-static outcome fail(decoder *decoder, int code, const char *text) {
-    decoder->fault = (outcome){code, 0, text};
-    return decoder->fault;
-}
 
 static outcome destroyWith(decoder *decoder, outcome outcome) {
     if (decoder->codec) library.destroy(decoder->codec);
@@ -266,7 +269,7 @@ static const picture *run(decoder *decoder) {
         const int result = library.decode(decoder->codec, &isOn);
         if (result == NEEDS_DATA) break;
         if (result != FINE) {
-            fail(decoder, FAILED, "the HEVC stream is damaged");
+            if (decoder->fault.code == OK) fail(decoder, FAILED, "the HEVC stream is damaged");
             return NULL;
         }
         picture = library.next(decoder->codec);
@@ -306,8 +309,11 @@ static outcome copyPlanes(decoder *decoder, const picture *picture, image *image
         int from = 0, to = 0;
         const uint8_t *source = library.plane(picture, i, &from);
         const size_t row = (size_t)width * (bits > 8 ? 2 : 1);
-        const bool isInside = source >= plane->bytes && source < plane->bytes + plane->stride * plane->height * 2;
-        if (width < 1 || height < 1 || !isInside || bits != (int)decoder->planes[0].bits)
+        const size_t size = plane->stride * plane->height * (bits > 8 ? 2 : 1);
+        const bool isInside = width > 0 && height > 0 && from > 0 && source >= plane->bytes
+            && source < plane->bytes + size
+            && (size_t)(height - 1) * (size_t)from + row <= size - (size_t)(source - plane->bytes);
+        if (!isInside || bits != (int)decoder->planes[0].bits)
             return fail(decoder, UNSUPPORTED, "a HEVC stream whose planes differ");
         const outcome outcome = heif.addPlane(image, i, width, height, bits);
         if (outcome.code != OK) return outcome;
@@ -440,7 +446,7 @@ void tern_heif_register(void *libheif, char *obstacle) {
     heif.limitThreads = dlsym(libheif, "heif_context_set_max_decoding_threads");
     bool isDone = find(libheif, symbols, sizeof symbols / sizeof *symbols);
     if (isDone) {
-        // Version 1 of the structure is good for every libheif up to 1.20.
+        // Version 1 of the structure is good for every libheif up to 1.21.
         plugin.version = heif.version() >> 16 >= (1u << 8 | 21) ? 5 : 1;
         isDone = heif.register_(&plugin).code == OK;
     }

@@ -329,7 +329,7 @@ static tern_codec_result open(tern_jxl *jxl, tern_feed_limits limits, tern_codec
         snprintf(error, 160, "the picture is in inks (CMYK), which are not converted");
         return TERN_CODEC_UNSUPPORTED;
     }
-    colorEncoding color;
+    colorEncoding color = {0};
     const bool isNamed = readColor(jxl->decoder, OF_DATA, &color);
     const uint16_t primaries = isNamed ? primariesNumber(&color) : 0;
     if (!isNamed || !isSRGB(&color)) {

@@ -71,7 +71,7 @@ uint64_t tern_fine_resize_memory(tern_extent source, uint32_t targetWidth, uint3
     const tern_side down = tern_make_side(source.height, source.eighthsDown, targetHeight, 1);
     // In floating point, which does not overflow.
     const double bytes = 4.0 * targetWidth * (across.taps + 1.0) + 4.0 * targetHeight * (down.taps + 1.0)
-        + 8.0 * across.taps + 8.0 * down.taps + 16.0 * targetWidth * down.taps + 16.0 * source.width;
+        + 8.0 * across.taps + 12.0 * down.taps + 16.0 * targetWidth * (down.taps + 1.0) + 16.0 * source.width;
     return bytes < 0x1p62 ? (uint64_t)bytes : (uint64_t)1 << 62;
 }
 

@@ -344,11 +344,14 @@ static void sendBytes(tern_svg *svg) {
 /// Receives a part of the picture.
 static tern_codec_result receive(tern_svg *svg, char *error) {
     if (svg->capacity - svg->length < 64 << 10) {
-        if (svg->length >= svg->mostLength) {
+        if (svg->length > svg->mostLength) {
             snprintf(error, 160, "rsvg-convert writes more than the picture");
             return TERN_CODEC_CORRUPT;
         }
+        // One byte more than allowed shows that there are too many.
+        const size_t most = svg->mostLength + (64 << 10) + 1;
         size_t capacity = svg->capacity * 2 + (128 << 10);
+        if (capacity > most) capacity = most;
         uint8_t *grown = realloc(svg->picture, capacity);
         if (!grown) {
             snprintf(error, 160, "no memory for the picture");

@@ -50,7 +50,7 @@ static void skipBlanks(text *from) {
 static bool take(text *from, const char *word) {
     text at = *from;
     for (; *word; word++) {
-        if (next(&at) != *word) return false;
+        if (next(&at) != (unsigned char)*word) return false;
     }
     *from = at;
     return true;

@@ -76,8 +76,12 @@ tern_webp_writer *tern_webp_writer_open(tern_webp_settings settings, char *error
 tern_codec_result tern_webp_writer_add(
     tern_webp_writer *writer, const uint8_t *pixels, size_t stride, uint32_t milliseconds, char *error) {
     WebPPicture picture;
-    if (milliseconds > (uint32_t)(INT_MAX - writer->milliseconds) || stride > INT_MAX || !WebPPictureInit(&picture)) {
+    if (milliseconds > (uint32_t)(INT_MAX - writer->milliseconds)) {
         snprintf(error, 160, "the animation is longer than 24 days");
+        return TERN_CODEC_CORRUPT;
+    }
+    if (stride > INT_MAX || !WebPPictureInit(&picture)) {
+        snprintf(error, 160, "libwebp is of another version than its headers");
         return TERN_CODEC_CORRUPT;
     }
     picture.width = writer->width;

@@ -230,8 +230,8 @@ extension DiskTier {
             loaded.trace.add(.processed, .notStored, detail: "the hook `decrypt`")
         } else if loaded.stored.animation != nil {
             loaded.trace.add(.processed, .notStored, detail: "an animation")
-        } else if loaded.stored.image.component == .float16 {
-            loaded.trace.add(.processed, .notStored, detail: "half floats")
+        } else if let obstacle = loaded.stored.image.obstacleOnDisk {
+            loaded.trace.add(.processed, .notStored, detail: obstacle)
         } else if loaded.stored.freshness.forbidsStorage {
             loaded.trace.add(.processed, .notStored, detail: "no-store")
         } else if let reason {
@@ -316,11 +316,23 @@ extension ImagePipeline.DiskContent {
 }
 
 extension RasterImage {
+    /// The property that no file of an encoding keeps; nil for most images.
+    fileprivate var obstacleOnDisk: String? {
+        if component == .float16 { return "half floats" }
+        guard case .numbers(let numbers) = colorSpace, numbers.peak != nil else { return nil }
+        return "a stated peak of light"
+    }
+
     /// Returns the encoding on the disk: the configured one, otherwise PNG with alpha, and JPEG without. An image that
-    /// only PNG keeps as it is, of 16 bits or of PQ or HLG, is a PNG.
+    /// only PNG keeps as it is, of 16 bits or of PQ or HLG, is a PNG. Encodings that are in sRGB alone do not take images
+    /// of other spaces.
     fileprivate func diskEncoding(_ configured: ImageEncoding?) -> ImageEncoding {
         if case .numbers = colorSpace { return .png() }
         if component != .uint8 { return .png() }
+        let formats: [ImageFormat] = [.avif, .heic, .jpegXL]
+        if colorSpace != .sRGB, let configured, formats.contains(configured.format) {
+            return isOpaque ? .jpeg() : .png()
+        }
         return configured ?? (isOpaque ? .jpeg() : .png())
     }
 }

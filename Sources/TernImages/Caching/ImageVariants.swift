@@ -105,8 +105,9 @@ struct VariantCandidate {
 }
 
 extension ImageDecodingOptions {
-    /// Whether other options differ from these in the size at most.
+    /// Whether images of both options differ only in size. An image that was not resized has no light of its own.
     fileprivate func hasSamePixels(as other: ImageDecodingOptions) -> Bool {
-        color == other.color && resizesInLinearLight == other.resizesInLinearLight && gainMap == other.gainMap
+        color == other.color && gainMap == other.gainMap
+            && (targetSize == nil || resizesInLinearLight == other.resizesInLinearLight)
     }
 }

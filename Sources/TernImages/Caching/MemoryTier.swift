@@ -21,7 +21,7 @@ struct MemoryTier: ~Copyable, Sendable {
             trace.add(.memory, .skipped, of: key.imageKey)
             return nil
         }
-        guard let stored = image(for: key.imageKey), stored.satisfies(key.options) else {
+        guard let stored = image(for: key.imageKey), stored.satisfies(key.options, of: key.imageKey) else {
             trace.add(.memory, .miss, of: key.imageKey)
             return nil
         }
@@ -95,12 +95,15 @@ struct MemoryTier: ~Copyable, Sendable {
         return found
     }
 
-    /// Returns the largest variant with the same processors as the key, or else the largest one without processors.
+    /// Returns the largest variant in the colors of the key with the same processors, or else the largest one without
+    /// processors.
     func largestVariant(of key: ImageKey) -> RasterImage? {
-        let keys = keys(of: key.source)
+        let keys = keys(of: key.source).filter {
+            $0.decoding.color == key.decoding.color && $0.decoding.gainMap == key.decoding.gainMap
+        }
         for processors in [key.processors, []] {
             let images = keys.filter { $0.processors == processors }.compactMap { cache.value(for: $0)?.image }
-            if let largest = images.max(by: { $0.byteCount < $1.byteCount }) { return largest }
+            if let largest = images.max(by: { $0.size.pixelCount < $1.size.pixelCount }) { return largest }
         }
         return nil
     }

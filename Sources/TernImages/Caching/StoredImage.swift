@@ -69,11 +69,14 @@ struct StoredImage: Sendable {
     }
 
     /// The size in bytes, for the limit of the memory cache.
-    var cost: Int { image.byteCount + (animation?.frames.byteCount ?? 0) + (data?.count ?? 0) }
+    var cost: Int {
+        image.byteCount + image.colorSpace.byteCount + (animation?.frames.byteCount ?? 0) + (data?.count ?? 0)
+    }
 
-    /// Returns a Boolean value that indicates whether it has everything that the options ask for beside the image.
-    func satisfies(_ options: ImageRequest.Options) -> Bool {
-        if options.includesData, data == nil { return false }
+    /// Returns whether it has everything that the options ask for beside the image. A source of decoded images has no
+    /// bytes.
+    func satisfies(_ options: ImageRequest.Options, of key: ImageKey) -> Bool {
+        if options.includesData, data == nil, !key.isDecodedBySource { return false }
         return !options.preloadsAllFrames || animation == nil || preloadsFrames
     }
 

@@ -4,11 +4,7 @@ import CTernCodecs
 extension CodecCall {
     /// Decodes a JPEG with its gain map to linear light; nil if the options do not ask for it, or the file has none.
     func brightened(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage? {
-        guard case .applied(let headroom) = options.gainMap else { return nil }
-        guard options.color == .asStored(.float16) else {
-            throw ImageError(
-                .invalidArgument, format: format, "a gain map is applied to half floats only: options.color decides")
-        }
+        guard case .applied(let headroom) = options.gainMap, options.color == .asStored(.float16) else { return nil }
         var map = tern_gain_map()
         guard format == .jpeg, unsafe tern_gain_map_find(bytes, count, &map) else { return nil }
         var base = options
@@ -21,13 +17,33 @@ extension CodecCall {
             base.color = .displayP3
             image = try unsafe CodecCall(format: format, options: base).image(bytes, count)
         }
-        // A gain map lies as the picture does, and states no orientation of its own.
-        let own = CodecCall(
-            format: format, options: ImageDecodingOptions(limits: options.limits, color: .asStored()))
-        let gains = try unsafe own.image(bytes + map.at, map.count).oriented(image.metadata.orientation)
+        guard let gains = try unsafe gains(bytes + map.at, map.count, beside: image) else { return nil }
         try checkMemory(of: image, gains)
         let plan = DecodingPlan(size: image.metadata.originalSize, base)
         return try apply(map, gains, to: image, scaledTo: plan.scaled, headroom: headroom)
+    }
+
+    /// Decodes the levels of a gain map; nil if they are damaged. The map is stored in the orientation of the picture, and
+    /// states none of its own.
+    private func gains(
+        _ bytes: UnsafePointer<UInt8>, _ count: Int, beside image: RasterImage
+    ) throws(ImageError) -> RasterImage? {
+        var limits = options.limits
+        limits.memory = max(0, options.memoryLimit - image.byteCount)
+        let call = CodecCall(format: format, options: ImageDecodingOptions(limits: limits, color: .asStored()))
+        do throws(ImageError) {
+            return try unsafe call.image(bytes, count).oriented(image.metadata.orientation)
+        } catch {
+            guard error.kind == .corrupt || error.kind == .truncated || error.kind == .unsupported else { throw error }
+            return nil
+        }
+    }
+
+    /// Refuses a gain map for components that have no light above white.
+    func checkGainMap() throws(ImageError) {
+        guard case .applied = options.gainMap, options.color != .asStored(.float16) else { return }
+        throw ImageError(
+            .invalidArgument, format: format, "a gain map is applied to half floats only: options.color decides")
     }
 
     private func checkMemory(of image: RasterImage, _ gains: RasterImage) throws(ImageError) {

@@ -90,6 +90,7 @@ struct CodecCall {
 
     /// Checks the limits of sizes and counts against the header.
     func check(_ info: tern_codec_info) throws(ImageError) {
+        try checkGainMap()
         let size = PixelSize(width: Int(info.width), height: Int(info.height))
         guard size.width > 0, size.height > 0 else {
             throw ImageError(.corrupt, format: format, "the header says \(size) pixels")

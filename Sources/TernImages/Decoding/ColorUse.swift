@@ -96,13 +96,18 @@ extension CodecCall {
         _ info: tern_codec_info, profile: UnsafeBufferPointer<UInt8>, channels: Int32
     ) -> ColorUse {
         guard info.hasProfile || info.hasColor else { return ColorUse(metadata: .none) }
+        let profile = unsafe Self.unpadded(profile)
         // The codec mixes inks without their profile.
         if channels == Int32(TERN_CHANNELS_INK) { return ColorUse(metadata: .notApplied) }
         let usual = unsafe conversion(of: info, profile: profile, channels: channels, to: .sRGB, isFine: false)
         if case .none = usual { return ColorUse(metadata: info.hasProfile ? .converted : .none) }
         let wide = unsafe conversion(of: info, profile: profile, channels: channels, to: .displayP3, isFine: false)
         if case .none = wide { return ColorUse(metadata: .kept, space: .displayP3) }
-        guard case .some = usual else { return ColorUse(metadata: .notApplied) }
+        // Without lcms2, a profile of tables is kept unread.
+        let describes = unsafe profile.baseAddress.map { unsafe tern_icc_describes_colors($0, profile.count) } ?? false
+        guard usual.isSome || !ColorConversion.isAvailable && describes else {
+            return ColorUse(metadata: .notApplied)
+        }
         if let base = profile.baseAddress {
             let isGrey = unsafe profile[16..<20].elementsEqual("GRAY".utf8)
             guard isGrey else {
@@ -122,6 +127,14 @@ extension CodecCall {
         let numbers = ImageColorSpace.Numbers(
             primaries: Int(color.primaries), transfer: Int(color.transfer), peak: color.peak > 0 ? color.peak : nil)
         return ColorUse(metadata: .kept, space: .numbers(numbers))
+    }
+
+    /// Returns the profile without bytes behind the number that it states.
+    private static func unpadded(_ profile: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        guard unsafe profile.count >= 132 else { return unsafe profile }
+        let stated = unsafe profile[..<4].reduce(0) { $0 << 8 | Int($1) }
+        guard stated >= 132, unsafe stated < profile.count else { return unsafe profile }
+        return unsafe UnsafeBufferPointer(rebasing: profile[..<stated])
     }
 
     /// Takes ownership of the bytes of a profile.

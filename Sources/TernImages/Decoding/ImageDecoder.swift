@@ -172,7 +172,7 @@ public struct ImageDecodingOptions: Sendable, Hashable {
         /// Display P3 with 8 bits a component. Colors outside it are clipped, and light brighter than white is mapped
         /// below it.
         case displayP3
-        /// The levels of the file in its own color space, which `RasterImage.colorSpace` tells, with 8 bits a component
+        /// The levels of the file in its own color space, which `RasterImage.colorSpace` states, with 8 bits a component
         /// by default. Levels of fewer bits are widened. Inks are mixed without their profile. On Linux, TIFF, HEIC and
         /// the frames of an animated PNG give 8 bits of a file that has more.
         case asStored(RasterImage.Component = .uint8)
@@ -264,8 +264,8 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     ///
     /// Pixels are converted by the file's ICC profile, or by the numbers that it states instead (ITU-T H.273; `gAMA` and
     /// `cHRM` of PNG). Profiles of primaries and curves, as of cameras and displays, are always supported; those of
-    /// tables, as of presses, need lcms2. `metadata.colorProfile` tells the result. Colors of the wanted space cost
-    /// nothing. A decoder of the program's own can give others: `RasterImage.colorSpace` tells.
+    /// tables, as of presses, need lcms2. `metadata.colorProfile` states the result. Colors of the wanted space cost
+    /// nothing. A decoder of the program's own can give others: `RasterImage.colorSpace` states them.
     public var color: Color
     /// A Boolean value that indicates whether a target size is reached by averaging the light of pixels instead of their
     /// levels, as `RasterImage.resized(to:inLinearLight:)` does. False by default. All pixels of the file are then

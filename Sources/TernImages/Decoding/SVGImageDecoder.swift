@@ -89,6 +89,7 @@ public struct SVGImageDecoder: ImageDecoder {
     ) throws(ImageError) -> RasterImage {
         let call = CodecCall(format: .svg, options: options)
         try call.checkCancellation()
+        try call.checkGainMap()
         let size = try unsafe Self.size(of: bytes, count)
         let plan = DecodingPlan(drawing: size, target: options.targetSize, mode: options.contentMode)
             .limited(to: options.byteLimit, bytesPerPixel: options.color.component.bytesPerPixel)
@@ -102,8 +103,9 @@ public struct SVGImageDecoder: ImageDecoder {
         }
         // The process has the picture, while this one receives it as a file that can be as large.
         let picture = drawn.pixelCount * 4
-        let memory = DecodingMemory(
+        var memory = DecodingMemory(
             codec: Self.processMemory + picture, size: drawn, scaled: drawn, cropped: plan.cropped)
+        memory.isDeep.image = options.color.component != .uint8
         try call.check(memory, of: drawn)
         var settings = unsafe tern_svg_settings()
         unsafe settings.width = UInt32(drawn.width)
@@ -138,7 +140,7 @@ public struct SVGImageDecoder: ImageDecoder {
             throw ImageError(.corrupt, format: .svg, "rsvg-convert gave no picture")
         }
         var limits = options.limits
-        limits.memory = options.memoryLimit
+        limits.memory = max(0, options.memoryLimit - count)
         var reading = ImageDecodingOptions(limits: limits)
         reading.keepsStraightAlpha = options.keepsStraightAlpha
         reading.color = options.color

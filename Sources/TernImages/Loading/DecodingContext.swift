@@ -21,7 +21,8 @@ struct DecodingContext: Sendable {
         decrypt = configuration.hooks.decrypt
     }
 
-    /// Decrypts and decodes encoded bytes, or takes the image of the source: an image, or the first frame of an animation with its frames.
+    /// Decrypts and decodes encoded bytes: an image, or the first frame of an animation with its frames. An image of the
+    /// source is taken as it is.
     ///
     /// Also returns the nanoseconds of the decoding; nil after a failure, which says little about other images.
     func decode(
@@ -60,10 +61,11 @@ struct DecodingContext: Sendable {
             preloadsFrames: key.options.preloadsAllFrames)
     }
 
-    /// Makes the image of a source as small as the request calls for.
+    /// Makes the image of a source as small as the request calls for, and converts it to its colors.
     private func fitted(_ image: RasterImage, for key: ImageLoadKey) throws(ImageError) -> StoredImage {
         let plan = DecodingPlan(size: image.size, key.imageKey.decoding)
-        var image = try image.resized(to: plan.scaled).cropped(to: plan.cropped)
+        var image = try image.resized(to: plan.scaled, inLinearLight: plan.needsAllPixels).cropped(to: plan.cropped)
+            .converted(to: key.imageKey.decoding.color)
         image.scale = key.imageKey.scale
         return StoredImage(image: image, animation: nil, data: nil, freshness: .always)
     }

@@ -26,8 +26,9 @@ extension ImagePipeline {
 
     private nonisolated func indexInMemory(of trials: SourceTrials) -> Int? {
         trials.trials.firstIndex { trial in
-            trial.isShownFromMemory
-                && memory.image(for: key(of: trial.request))?.satisfies(trial.request.options) ?? false
+            let key = key(of: trial.request)
+            return trial.isShownFromMemory
+                && memory.image(for: key)?.satisfies(trial.request.options, of: key) ?? false
         }
     }
 

@@ -135,7 +135,8 @@ public actor ImagePipeline {
             send(.begin(task, stale: stale))
             return task
         }
-        guard sent.caching.memory.contains(.read), let stored = memory.image(for: key), stored.satisfies(sent.options)
+        guard sent.caching.memory.contains(.read), let stored = memory.image(for: key),
+            stored.satisfies(sent.options, of: key)
         else { return load(stale: nil, response: nil) }
         if let error = stored.rejection(by: sent.options) {
             return ImageTask(request, result: .failure(error.from(sent.source.description)), pipeline: self)
@@ -241,17 +242,23 @@ public actor ImagePipeline {
 
     /// Removes a request's image and its encoded bytes, partial ones included, from memory, the disk and the second
     /// level, and those of its alternatives. Other sizes in memory are removed too. Other processes keep what they have
-    /// in memory and on their disks.
+    /// in memory and on their disks. An error leaves what could not be removed.
     public func remove(_ request: ImageRequest) async throws(ImageError) {
         let requests = SourceTrials(request).trials.map(\.request)
         for request in requests {
             memory.remove(key(of: request))
             failures.remove(sentKey(of: request))
         }
+        var failure: ImageError?
         for key in requests.map(key(of:)) {
-            try await disk.remove(key)
-            try await secondLevel.remove(key.source)
+            do throws(ImageError) {
+                try await disk.remove(key)
+                try await secondLevel.remove(key.source)
+            } catch {
+                failure = failure ?? error
+            }
         }
+        if let failure { throw failure }
     }
 
     /// Removes everything from memory and disk, and what the second level has of the session's partition, and forgets

@@ -3,7 +3,7 @@ import CTernCodecs
 /// The format of an encoded image, with its settings.
 public enum ImageEncoding: Sendable, Hashable {
     /// JPEG with a quality from 1 to 100, without alpha: transparent pixels are laid over black. 8 bits a component, with
-    /// the profile of another color space than sRGB; PQ and HLG are converted to sRGB.
+    /// the profile of another color space than sRGB; PQ, HLG and linear light are converted to sRGB.
     case jpeg(quality: Int = 85, progressive: Bool = false)
     /// PNG with a compression level from 1 (fast) to 9 (small), without loss. An opaque image has no alpha channel, and
     /// a grey one no colors. 8 or 16 bits a component, with the profile of another color space than sRGB, the numbers of
@@ -74,8 +74,10 @@ extension RasterImage {
             throw ImageError(
                 .unsupported, format: .png, "PNG has no half floats: convert the image to 16 bits, which clips it")
         case .jpeg, .webp, .losslessWebP:
-            // Eight bits are too few for PQ and HLG, and no profile of curves describes them.
-            if case .numbers(let numbers) = colorSpace, tern_is_toned(UInt32(clamping: numbers.transfer)) {
+            // Eight bits are too few for PQ, HLG and linear light.
+            if case .numbers(let numbers) = colorSpace,
+                numbers.transfer == 8 || tern_is_toned(UInt32(clamping: numbers.transfer))
+            {
                 return try converted(to: .sRGB)
             }
             return try converted(to: .asStored(.uint8))

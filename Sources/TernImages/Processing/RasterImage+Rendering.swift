@@ -43,12 +43,15 @@ extension RasterImage {
 
     /// Checks the memory of a result. Throws if the size is invalid for an image, or if the image and `work`, both in
     /// bytes, exceed the limit of a processor.
-    func checkMemory(_ target: PixelSize, work: Int) throws(ImageError) {
+    ///
+    /// - Parameter bytesPerPixel: The bytes of a pixel of the result; nil for those of this image.
+    func checkMemory(_ target: PixelSize, bytesPerPixel: Int? = nil, work: Int) throws(ImageError) {
+        let each = bytesPerPixel ?? self.bytesPerPixel
         guard target.width > 0, target.height > 0, target.pixelCount <= Int(Int32.max) else {
             throw ImageError(.invalidArgument, format: format, "cannot make \(target) pixels of \(size)")
         }
         let limit = ImageDecodingOptions.Limits.fullSizeMemory
-        guard target.pixelCount <= limit / bytesPerPixel, work <= limit - target.pixelCount * bytesPerPixel else {
+        guard target.pixelCount <= limit / each, work <= limit - target.pixelCount * each else {
             throw ImageError(
                 .limitExceeded, format: format,
                 "making \(target) pixels of \(size) takes more than \(limit >> 20) MiB of memory")

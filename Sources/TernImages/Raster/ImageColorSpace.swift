@@ -55,6 +55,9 @@ public enum ImageColorSpace: Sendable, Hashable {
         }
     }
 
+    /// The bytes of the profile, which each image has for itself.
+    var byteCount: Int { if case .profile(let data) = self { data.count } else { 0 } }
+
     /// The space in words, for errors.
     var words: String {
         switch self {

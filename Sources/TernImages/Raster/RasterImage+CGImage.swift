@@ -37,7 +37,7 @@ extension RasterImage {
     func inSpace(_ space: ImageColorSpace) throws(ImageError) -> RasterImage {
         let form = PixelForm(space: space)
         if pixels.form == form { return self }
-        try checkMemory(size, work: 0)
+        try checkMemory(size, bytesPerPixel: 4, work: 0)
         guard let image = cgImage, let target = space.coreGraphics else {
             throw ImageError(
                 .unsupported, format: format, "an image in \(colorSpace.words) cannot be converted to \(space.words)")

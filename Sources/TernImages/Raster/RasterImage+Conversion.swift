@@ -3,9 +3,9 @@ import CTernCodecs
 extension RasterImage {
     /// Returns the image in sRGB or Display P3 with 8 bits a component, or with another component in its own space.
     ///
-    /// An image that is already as wanted is returned itself. Colors outside the space are clipped, and light brighter
-    /// than white, as in PQ and HLG images, is mapped below it by ITU-R BT.2390. Checks the task's cancellation every 64
-    /// rows.
+    /// An image that is already as wanted is returned itself. Colors outside the space are clipped, and so is light
+    /// brighter than white, except that of PQ and HLG images, which is mapped below it by ITU-R BT.2390. Checks the task's
+    /// cancellation every 64 rows.
     ///
     /// - Throws: The kinds `.cancelled`, `.outOfMemory`, `.limitExceeded` if the result takes more than 512 MiB, and
     ///   `.unsupported` for a space that cannot be converted: unknown numbers, a damaged profile, or one of tables
@@ -21,7 +21,7 @@ extension RasterImage {
     private func with(_ component: Component) throws(ImageError) -> RasterImage {
         if component == self.component { return self }
         let form = PixelForm(component: component, space: colorSpace)
-        try checkMemory(size, work: 0)
+        try checkMemory(size, bytesPerPixel: component.bytesPerPixel, work: 0)
         let made = try unsafe PixelBuffer(count: size.pixelCount * component.bytesPerPixel, form: form) {
             (base) throws(ImageError) in
             try unsafe forEachRows { source, first, count in
@@ -75,7 +75,7 @@ extension RasterImage {
                 .unsupported, format: format, "an image in \(colorSpace.words) cannot be converted to \(space.words)")
         case .some(let found): conversion = found
         }
-        try checkMemory(size, work: 0)
+        try checkMemory(size, bytesPerPixel: 4, work: 0)
         let buffer = try unsafe PixelBuffer(count: size.pixelCount * 4, form: form) { (base) throws(ImageError) in
             try unsafe forEachRows { source, first, count in
                 let (target, width) = unsafe (base + first * size.width * 4, UInt32(size.width))
@@ -102,6 +102,8 @@ extension ColorConversion {
         case none
         case unknown
         case some(ColorConversion)
+
+        var isSome: Bool { if case .some = self { true } else { false } }
     }
 
     /// Finds the conversion from a space to sRGB or Display P3.

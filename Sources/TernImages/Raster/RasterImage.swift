@@ -3,7 +3,7 @@ import CTernCodecs
 /// A decoded image: RGBA, premultiplied, rows from the top without padding.
 ///
 /// Copies share the pixels and cost a reference count. The pixels never change and never move. They have 8 bits a
-/// component and are in sRGB, unless a request asks for others: `component` and `colorSpace` tell.
+/// component and are in sRGB, unless a request asks for others: see `component` and `colorSpace`.
 public struct RasterImage: Sendable {
     /// The properties of the file besides its pixels.
     public struct Metadata: Sendable, Hashable {

@@ -29,7 +29,9 @@ struct ImageKey: Sendable, Hashable {
         decoding = ImageDecodingOptions(
             targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,
             limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit,
-            color: options.color, resizesInLinearLight: request.targetSize != nil && options.resizesInLinearLight,
+            color: options.color,
+            resizesInLinearLight: (request.targetSize != nil || options.decodedByteLimit != nil)
+                && options.resizesInLinearLight,
             gainMap: options.gainMap.normal)
         processors = request.processors.isEmpty ? [] : request.steps.map(\.identifier)
         // NaN would make the key unequal to itself.

@@ -1,5 +1,6 @@
 #if os(Linux)
 import Tern
+import TernConcurrency
 import Testing
 
 @testable import TernImages
@@ -44,11 +45,76 @@ import Foundation
             }
         }
         #expect(kit.decoder.decodes == Self.colors.count)
-        // Another size is made from the same space only, and in light only from what was.
+        // Another size is made from the same space only, and in light only from what was not resized in levels.
         #expect(try await kit.pipeline.response(for: request(.displayP3, side: 30)).trace[.variant] == .hit)
         #expect(kit.decoder.decodes == Self.colors.count)
         let light = try await kit.pipeline.response(for: request(.displayP3, side: 30, light: true))
-        #expect(light.trace[.variant] != .hit && kit.decoder.decodes == Self.colors.count + 1)
+        #expect(light.trace[.variant] == .hit && kit.decoder.decodes == Self.colors.count)
+        let plain = try await kit.pipeline.image(from: request(.displayP3, side: 30))
+        #expect(light.image.pixels.bytes != plain.pixels.bytes)
+    }
+
+    /// A view shows no image in other colors meanwhile.
+    @Test func aVariantHasTheColorsOfItsRequest() async throws {
+        let kit = PipelineKit(picture: try Self.file(alpha: false))
+        let small = try request(.sRGB, side: 9)
+        _ = try await kit.pipeline.image(from: request(.asStored(.float16)))
+        #expect(kit.pipeline.cachedVariant(of: small) == nil)
+        _ = try await kit.pipeline.image(from: request(.sRGB, side: 20))
+        let variant = try #require(kit.pipeline.cachedVariant(of: small))
+        #expect(isAsAsked(variant, .sRGB))
+    }
+
+    @Test func anImageOfTheProgramIsConverted() async throws {
+        let pipeline = PipelineKit(picture: Data()).pipeline
+        let plain = try gradient(20, 10).converted(to: .asStored(.uint16))
+        let image = plain.with(plain.pixels.labeled(PixelForm(component: .uint16, space: .displayP3)), plain.size)
+        for color in Self.colors {
+            var request = ImageRequest(.image("\(color)") { _ in image })
+            request.options.color = color
+            #expect(isAsAsked(try await pipeline.image(from: request), color))
+        }
+    }
+
+    /// A source of images has no bytes to ask for again.
+    @Test func anImageOfTheProgramIsMadeOnceAlsoWithItsData() async throws {
+        let pipeline = PipelineKit(picture: Data()).pipeline
+        let calls = Lock(0)
+        var request = ImageRequest(
+            .image("once") { _ in
+                calls.withLock { $0 += 1 }
+                return try gradient(20, 10)
+            })
+        request.options.includesData = true
+        for _ in 0..<2 { #expect(try await pipeline.response(for: request).data == nil) }
+        #expect(calls.withLock { $0 } == 1)
+    }
+
+    @Test(.enabled(if: AnimationEncodingTests.canEncodeAVIF, AnimationEncodingTests.missing))
+    func anEncodingOfTheDiskThatIsInSRGBDoesNotTakeOtherSpaces() async throws {
+        let (folder, file) = (try ScratchFolder(), try Self.file(alpha: false))
+        for source in [ImageResponse.Source.network, .processed] {
+            let kit = PipelineKit(picture: file, headers: ["Cache-Control": "max-age=100"], disk: .folder(folder.url)) {
+                $0.diskContent = .processed
+                $0.diskEncoding = .avif(speed: 10)
+            }
+            for color in [ImageDecodingOptions.Color.sRGB, .displayP3] {
+                let response = try await kit.pipeline.response(for: request(color, side: 30))
+                #expect(response.source == source && isAsAsked(response.image, color))
+            }
+            try await kit.pipeline.flush()
+        }
+    }
+
+    /// The memory cache counts the profile, which each image has for itself.
+    @Test func profilesCount() throws {
+        let profile = ColorProfileFile.swapped
+        let plain = try gradient(4, 4)
+        let image = plain.with(plain.pixels.labeled(PixelForm(space: .profile(Data(profile)))), plain.size)
+        let costs = [plain, image].map {
+            StoredImage(image: $0, animation: nil, data: nil, freshness: .always).cost
+        }
+        #expect(costs == [64, 64 + profile.count])
     }
 
     @Test func loadsAtTheSameTimeAreNotShared() async throws {
@@ -101,8 +167,11 @@ import Foundation
         }
         let texts = requests.map { ImageKey($0).text }
         #expect(Set(texts).count == texts.count)
-        // Without a size, light makes no difference.
+        // Without a size and a limit, light makes no difference.
         #expect(try ImageKey(request(.sRGB, light: true)).text == ImageKey(request(.sRGB)).text)
+        var limited = try request(.sRGB, light: true)
+        limited.options.decodedByteLimit = 1000
+        #expect(ImageKey(limited).decoding.resizesInLinearLight)
         #expect(try texts[0] == ImageKey(ImageRequest(url("https://a.example/1.png"))).text)
     }
 }

@@ -110,6 +110,35 @@ import Foundation
         #expect(error?.kind == .invalidArgument)
     }
 
+    /// The option is refused in the same way, whichever way a file is decoded.
+    @Test func otherComponentsAreRefusedEverywhere() throws {
+        let options = ImageDecodingOptions(gainMap: .applied(headroom: 4))
+        let animation = try AnimationEncodingTests.Frames(2, 4, 4) { frame, _ in [UInt8(frame), 2, 3, 255] }
+        let gif = try animation.encoded(as: .gif)
+        let file = try Self.file()
+        let errors = [
+            #expect(throws: ImageError.self) { try decoded(file.base, options) },
+            #expect(throws: ImageError.self) { try IncrementalDecoder(options: options).append(Data(file.bytes)) },
+            #expect(throws: ImageError.self) { try CodecImageDecoder().animation(from: gif, options: options) },
+            #expect(throws: ImageError.self) { try decoded([UInt8](gif), options) },
+        ]
+        #expect(errors.allSatisfy { $0?.kind == .invalidArgument })
+    }
+
+    /// As libultrahdr writes them.
+    @Test func numbersCanHaveExponents() throws {
+        var file = try Self.file()
+        file.description = ##"""
+            hdrgm:Version="1.0" hdrgm:GainMapMax="0.3e1" hdrgm:HDRCapacityMax="3E+0" hdrgm:OffsetSDR="1e-07"
+             hdrgm:OffsetHDR="1E-07"
+            """##
+        let light = Self.light(try decoded(file.bytes, Self.options(8)))
+        let expected = Self.dark * Self.exp2(7.0 * 36 / 255 * 3)
+        #expect(abs(light[15] - expected) < 0.02 * expected, "\(light[15]) \(expected)")
+        file.description = ##"hdrgm:Version="1.0" hdrgm:GainMapMax="3e" hdrgm:HDRCapacityMax="3""##
+        #expect(try decoded(file.bytes, Self.options(8)).colorSpace == .sRGB)
+    }
+
     @Test func theMapLiesOnAPartOfAScaledPicture() throws {
         let file = try Self.file(64, 32).bytes
         let image = try decoded(file, Self.options(8, target: PixelSize(width: 8, height: 8)))
@@ -156,6 +185,14 @@ import Foundation
             files.append(good)
             files[files.count - 1].description = description
         }
+        for base in ["='True' ", ##"="True" "##, ">True</hdrgm:BaseRenditionIsHDR> "] {
+            files.append(good)
+            files[files.count - 1].description =
+                ##"hdrgm:Version="1.0" hdrgm:GainMapMax="3" hdrgm:HDRCapacityMax="3" hdrgm:BaseRenditionIsHDR"## + base
+        }
+        // The start and the description are there, and the end of the levels is not.
+        files.append(good)
+        files[files.count - 1].gains.removeLast(30)
         for place in [(0, 0), (9_999_999, 100), (100, 0x7FFF_FFFF), (0xFFFF_FFFF, 0xFFFF_FFFF), (3, 60)] {
             files.append(good)
             files[files.count - 1].place = (size: place.0, offset: place.1)

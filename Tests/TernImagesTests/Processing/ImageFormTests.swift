@@ -176,6 +176,20 @@ import Foundation
         }
     }
 
+    @Test func lightAboveWhiteIsWrittenInSRGB() throws {
+        let linear = PixelForm(component: .float16, space: .numbers(.init(primaries: 1, transfer: 8)))
+        let image = try Self.image(linear, alpha: false)
+        let again = try decoded([UInt8](try image.encoded(as: .losslessWebP)), ImageDecodingOptions(color: .asStored()))
+        #expect(try again.colorSpace == .sRGB && again.pixels.bytes == image.converted(to: .sRGB).pixels.bytes)
+    }
+
+    @Test func memoryOfAConversionIsThatOfItsResult() throws {
+        // 8,200 × 8,200 pixels are 269 MB of bytes, and 538 MB of words.
+        let image = RasterImage(color: .white, size: PixelSize(width: 8200, height: 8200))
+        let error = #expect(throws: ImageError.self) { try image.converted(to: .asStored(.uint16)) }
+        #expect(error?.kind == .limitExceeded)
+    }
+
     @Test func theBytesOfAnImageFitItsComponent() {
         let size = PixelSize(width: 2, height: 1)
         #expect(RasterImage(size: size, premultiplied: [UInt8](repeating: 0, count: 8), component: .uint16) == nil)
