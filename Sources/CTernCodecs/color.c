@@ -2,6 +2,7 @@
 // curve and the primaries of a PNG's gAMA and cHRM. Light brighter than the white of sRGB is mapped below it.
 #include "icc.h"
 #include "profile.h"
+#include "srgb.h"
 
 #if defined(__linux__)
 #include <math.h>
@@ -189,7 +190,7 @@ static void fillHLG(tern_icc *icc) {
 static double light(unsigned transfer, double value) {
     switch (transfer) {
     case 1: case 2: case 6: case 11: case 13: case 14: case 15:
-        return value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4);
+        return tern_srgb_light(value);
     case 4: return pow(value, 2.2);
     case 5: return pow(value, 2.8);
     case 7: return value < 0.0913 ? value / 4 : pow((value + 0.1115) / 1.1115, 1 / 0.45);
@@ -199,7 +200,7 @@ static double light(unsigned transfer, double value) {
     }
 }
 
-static double shadeOf(const tern_color_numbers *color, double value) {
+static double lightOf(const tern_color_numbers *color, double value) {
     return color->power > 0 ? pow(value, color->power) : light(color->transfer, value);
 }
 
@@ -213,13 +214,13 @@ static bool fillTransfer(tern_icc *icc, const tern_color_numbers *color) {
         return true;
     }
     for (int i = 0; i < 256; i++) {
-        const double shade = shadeOf(color, i / 255.0);
-        if (isnan(shade)) return false;
-        for (int c = 0; c < 3; c++) icc->lights[c][i] = (float)fmax(0, fmin(shade, 1));
+        const double light = lightOf(color, i / 255.0);
+        if (isnan(light)) return false;
+        for (int c = 0; c < 3; c++) icc->lights[c][i] = (float)fmax(0, fmin(light, 1));
     }
     for (int i = 0; icc->fine && i <= TERN_FINE_STEPS; i++) {
-        const double shade = shadeOf(color, i / (double)TERN_FINE_STEPS);
-        for (int c = 0; c < 3; c++) icc->fine->lights[c][i] = (float)fmax(0, fmin(shade, 1));
+        const double light = lightOf(color, i / (double)TERN_FINE_STEPS);
+        for (int c = 0; c < 3; c++) icc->fine->lights[c][i] = (float)fmax(0, fmin(light, 1));
     }
     return true;
 }

@@ -1,4 +1,5 @@
 #include "CTernEffects.h"
+#include "srgb.h"
 #include <math.h>
 #include <string.h>
 
@@ -37,19 +38,14 @@ void tern_luma(const uint8_t *source, uint8_t *target, size_t pixels, bool isP3)
 }
 
 tern_color tern_color_in_p3(tern_color color) {
-    static const double mix[3][3] = {
-        {0.8224621, 0.1775379, 0}, {0.0331941, 0.9668059, 0}, {0.0170826, 0.0723974, 0.9105200}};
     const uint8_t levels[3] = {color.red, color.green, color.blue};
     double light[3];
     uint8_t made[3];
+    for (int i = 0; i < 3; i++) light[i] = tern_srgb_light(levels[i] / 255.0);
     for (int i = 0; i < 3; i++) {
-        const double value = levels[i] / 255.0;
-        light[i] = value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4);
-    }
-    for (int i = 0; i < 3; i++) {
-        const double sum = mix[i][0] * light[0] + mix[i][1] * light[1] + mix[i][2] * light[2];
-        const double value = sum <= 0.0031308 ? sum * 12.92 : 1.055 * pow(sum, 1 / 2.4) - 0.055;
-        made[i] = (uint8_t)(fmin(value, 1) * 255 + 0.5);
+        const float *mix = tern_srgb_to_p3[i];
+        const double sum = mix[0] * light[0] + mix[1] * light[1] + mix[2] * light[2];
+        made[i] = (uint8_t)(fmin(tern_srgb_level(sum), 1) * 255 + 0.5);
     }
     return (tern_color){made[0], made[1], made[2], color.alpha};
 }

@@ -5,6 +5,7 @@
 
 #if defined(__linux__)
 #include "deep.h"
+#include "srgb.h"
 
 /// A part of the file's bytes.
 typedef struct {
@@ -185,7 +186,7 @@ void tern_gain_map_apply(
     float factors[3][256], lights[256];
     for (int i = 0; i < 256; i++) {
         const double value = i / 255.0;
-        lights[i] = (float)(value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4));
+        lights[i] = (float)tern_srgb_light(value);
         for (int c = 0; c < 3; c++) {
             const double part = pow(value, 1 / map->gamma[c]);
             factors[c][i] = (float)((map->least[c] * (1 - part) + map->most[c] * part) * weight);

@@ -3,6 +3,7 @@
 // arrives. lcms2 takes 9 ms to prepare a conversion that takes 0.1 ms to prepare here.
 #include "icc.h"
 #include "profile.h"
+#include "srgb.h"
 
 #if defined(__linux__)
 #include <dlfcn.h>
@@ -93,15 +94,11 @@ static double light(const uint8_t *curve, size_t size, double value) {
     }
 }
 
-static double encoded(double linear) {
-    return linear <= 0.0031308 ? linear * 12.92 : 1.055 * pow(linear, 1 / 2.4) - 0.055;
-}
-
 enum { STEPS = TERN_LIGHT_STEPS };
 static uint8_t levels[STEPS + 1];
 
 static void fillLevels(void) {
-    for (int i = 0; i <= STEPS; i++) levels[i] = (uint8_t)(encoded(i / (double)STEPS) * 255 + 0.5);
+    for (int i = 0; i <= STEPS; i++) levels[i] = (uint8_t)(tern_srgb_level(i / (double)STEPS) * 255 + 0.5);
 }
 
 static uint8_t level(float steps) {
@@ -120,15 +117,12 @@ tern_icc *tern_icc_new(tern_color_target target) {
 }
 
 void tern_icc_aim(tern_icc *icc, tern_color_target target) {
-    // The light of Display P3's primaries for that of sRGB's, of the same white.
-    static const float wide[3][3] = {
-        {0.8224621f, 0.1775379f, 0}, {0.0331941f, 0.9668059f, 0}, {0.0170826f, 0.0723974f, 0.9105200f}};
     if (!target.isP3) return;
     float mix[3][3];
     memcpy(mix, icc->mix, sizeof mix);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
-            icc->mix[i][j] = wide[i][0] * mix[0][j] + wide[i][1] * mix[1][j] + wide[i][2] * mix[2][j];
+            icc->mix[i][j] = tern_srgb_to_p3[i][0] * mix[0][j] + tern_srgb_to_p3[i][1] * mix[1][j] + tern_srgb_to_p3[i][2] * mix[2][j];
 }
 
 /// Reads the light of each step from 0 to 1 from a curve. Returns false if there is no curve of a known kind.

@@ -2,6 +2,7 @@
 // width once, and kept while target rows need it.
 #include "deep.h"
 #include "resize_side.h"
+#include "srgb.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -29,19 +30,15 @@ struct tern_fine_resize {
 enum { LIGHT_STEPS = 4096 };
 static float lights[LIGHT_STEPS + 2], byteLights[256];
 
-static double lightOf(double value) {
-    return value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4);
-}
-
 static void fillLights(void) {
-    for (int i = 0; i <= LIGHT_STEPS + 1; i++) lights[i] = (float)lightOf(i / (double)LIGHT_STEPS);
-    for (int i = 0; i < 256; i++) byteLights[i] = (float)lightOf(i / 255.0);
+    for (int i = 0; i <= LIGHT_STEPS + 1; i++) lights[i] = (float)tern_srgb_light(i / (double)LIGHT_STEPS);
+    for (int i = 0; i < 256; i++) byteLights[i] = (float)tern_srgb_light(i / 255.0);
 }
 
 /// Returns the light of a value. Beyond 0 and 1, the curve is continued, and mirrored.
 static float toLight(float value) {
     if (value < 0) return -toLight(-value);
-    if (value > 1) return (float)lightOf(value);
+    if (value > 1) return (float)tern_srgb_light(value);
     const float place = value * LIGHT_STEPS;
     const int low = (int)place;
     return lights[low] + (lights[low + 1] - lights[low]) * (place - (float)low);

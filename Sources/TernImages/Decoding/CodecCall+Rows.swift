@@ -1,9 +1,6 @@
 #if os(Linux)
 import CTernCodecs
 
-/// The number of rows between two checks of the task's cancellation.
-private let rowGroup: UInt32 = 64
-
 extension CodecCall {
     func bmp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()

@@ -2,7 +2,7 @@
 import CTernCodecs
 
 /// The number of rows between two checks of the task's cancellation.
-private let rowGroup: UInt32 = 64
+let rowGroup: UInt32 = 64
 
 /// An image in the form that a codec produced, before it is resized, rotated and converted.
 struct DecodedPixels {

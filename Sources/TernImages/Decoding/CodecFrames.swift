@@ -163,9 +163,6 @@ extension CodecFrames {
     }
 }
 
-/// The number of rows between two checks of the task's cancellation.
-private let rowGroup: UInt32 = 64
-
 /// The C decoder of an animation. The caller that opened it closes it once, before the bytes are freed.
 @unsafe
 enum FrameSource {

@@ -115,10 +115,7 @@ public struct RasterImage: Sendable {
     /// A Boolean value that indicates whether all pixels are opaque. Reads pixels up to the first that is not.
     public var isOpaque: Bool {
         unsafe pixels.bytes.withUnsafeBufferPointer { source in
-            guard component == .uint8 else {
-                return unsafe tern_is_opaque(source.baseAddress, component.samples, size.pixelCount)
-            }
-            return stride(from: 3, to: source.count, by: 4).allSatisfy { index in unsafe source[index] == 255 }
+            unsafe tern_is_opaque(source.baseAddress, component.samples, size.pixelCount)
         }
     }
 
