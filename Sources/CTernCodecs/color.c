@@ -242,7 +242,7 @@ tern_icc *tern_color_open(const tern_color_numbers *color, tern_color_target tar
     tern_icc *icc = tern_icc_new(target);
     if (!icc) return NULL;
     const bool isKnown = fillMix(icc, points) && fillTransfer(icc, color);
-    tern_icc_aim(icc, target);
+    tern_icc_set_target(icc, target);
     *plain = isKnown && icc->tones == TERN_TONES_NONE && tern_icc_is_plain(icc);
     if (isKnown && !*plain) return icc;
     tern_icc_close(icc);

@@ -1,5 +1,5 @@
-// Gain maps of JPEG files: a second picture that tells how much brighter than the first one a display with light above
-// white shows each place. The second picture is found by the index of the Multi-Picture Format (CIPA DC-007), and
+// Gain maps of JPEG files: a second picture that states how much brighter a display with light above white shows each
+// place of the first. The second picture is found by the index of the Multi-Picture Format (CIPA DC-007), and
 // described by its XMP, as Ultra HDR does it (Adobe Gain Map 1.0, Android Ultra HDR 1.1).
 #include "CTernCodecs.h"
 
@@ -19,8 +19,8 @@ static uint32_t number(const uint8_t *at, int size, bool isBig) {
     return value;
 }
 
-/// Finds the next segment of a JPEG's header from a place behind its start marker, whose data begin with a name. Moves the
-/// place behind it. Returns false at the picture's data and at the end.
+/// Finds the next segment with a marker whose data begin with a name, and moves `at` behind it. Returns false at the
+/// entropy-coded data and at the end.
 static bool findSegment(part file, size_t *at, uint8_t marker, const char *name, size_t nameSize, part *found) {
     while (*at < file.count && file.count - *at >= 4) {
         const uint8_t *head = file.bytes + *at;
@@ -76,8 +76,8 @@ static bool readNumber(const uint8_t *at, const uint8_t *end, double *value) {
     return hasDigit && at < end && (*at == '"' || *at == '\'' || *at == '<');
 }
 
-/// Reads a property of one or three numbers, an attribute or an element. A missing one keeps its values. Returns false if
-/// it is damaged.
+/// Reads a property of XMP, one or three numbers in an attribute or an element. A missing one leaves the values. Returns
+/// false if it is damaged.
 static bool readProperty(part xmp, const char *name, double values[3]) {
     char wanted[48] = "hdrgm:";
     strcat(wanted, name);
@@ -89,7 +89,7 @@ static bool readProperty(part xmp, const char *name, double values[3]) {
         return true;
     }
     if (*at != '>') return true;
-    // The element ends before the next property.
+    // The next closing tag of the namespace ends the element.
     const uint8_t *stop = behind((part){at, (size_t)(end - at)}, "</hdrgm:");
     if (!stop) return false;
     const part element = {at, (size_t)(stop - at)};

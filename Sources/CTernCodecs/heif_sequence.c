@@ -1,4 +1,4 @@
-// Reads the starts of parameter sets and slices of HEVC (ITU-T H.265), in which the HEVC decoder believes.
+// Reads the starts of parameter sets and slices of HEVC (ITU-T H.265), which the HEVC decoder trusts.
 #include "heif_survey.h"
 
 #if defined(__linux__)

@@ -116,7 +116,7 @@ tern_icc *tern_icc_new(tern_color_target target) {
     return NULL;
 }
 
-void tern_icc_aim(tern_icc *icc, tern_color_target target) {
+void tern_icc_set_target(tern_icc *icc, tern_color_target target) {
     if (!target.isP3) return;
     float mix[3][3];
     memcpy(mix, icc->mix, sizeof mix);
@@ -277,7 +277,7 @@ tern_icc *tern_icc_open(
     icc->grey = !memcmp(profile + 16, "GRAY", 4);
     const bool isShaper = !ink && readShaper(icc, profile, count);
     // Greys are the same in both.
-    if (isShaper && !icc->grey) tern_icc_aim(icc, target);
+    if (isShaper && !icc->grey) tern_icc_set_target(icc, target);
     *plain = isShaper && tern_icc_is_plain(icc);
     if (!*plain && (isShaper || open(icc, profile, count, ink, target))) return icc;
     tern_icc_close(icc);

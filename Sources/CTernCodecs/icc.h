@@ -1,4 +1,4 @@
-// A conversion of pixels to sRGB or Display P3, which a profile or the numbers of a file describe.
+// A conversion from the colours that a profile or the numbers of a file describe, to sRGB or Display P3.
 #ifndef TERN_ICC_H
 #define TERN_ICC_H
 
@@ -18,8 +18,8 @@ typedef struct {
     // The transform of lcms2 from 16 bits to 8. The members below are used without it.
     void *transform;
     float lights[3][TERN_FINE_STEPS + 1];
-    // The factor of a pixel's light for the value of its brightest channel (PQ). For HLG, the factor for the root of a
-    // luminance, and then that for the root of the light of the brightest channel.
+    // PQ: the factor of tone mapping by the value of the brightest channel. HLG: the system gain by the root of the
+    // luminance, and then the factor of tone mapping by the root of the light of the brightest channel.
     float peaks[TERN_FINE_STEPS + 1], luminances[TERN_FINE_STEPS + 1], brightest[TERN_FINE_STEPS + 1];
 } tern_fine;
 
@@ -29,7 +29,7 @@ struct tern_icc {
     // NULL if the conversion is for 8 bits only.
     tern_fine *fine;
     bool grey;
-    // The light of each level of a channel, and the steps of each primary of the target for each channel's light.
+    // The light of each level of a channel, and the matrix to the linear light of the target, in steps.
     float lights[3][256], mix[3][3];
     // The colour of each level of a grey profile.
     uint8_t greys[256][3];
@@ -41,8 +41,8 @@ struct tern_icc {
 
 /// Returns a conversion without tables, or NULL. Free it with `tern_icc_close`.
 tern_icc *tern_icc_new(tern_color_target target);
-/// Replaces the steps of the primaries of sRGB by those of Display P3, if they are the target.
-void tern_icc_aim(tern_icc *icc, tern_color_target target);
+/// Changes the matrix, which leads to sRGB, to one to Display P3 if that is the target.
+void tern_icc_set_target(tern_icc *icc, tern_color_target target);
 /// Returns whether the conversion is none: no grey and no pure colour moves by more than the rounding of a profile's
 /// numbers.
 bool tern_icc_is_plain(const tern_icc *icc);

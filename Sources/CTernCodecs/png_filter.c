@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void unfilterTwo(
         if (i > 0) memcpy(second + i - step, &upper, 4);
         if (i == count) return;
         memcpy(row + i, &lower, 4);
-        // Behind the row, its bytes are of no account.
+        // The value behind the end of the row is not used.
         const lanes next = i + step < count ? load(from + i + step, 4) : (lanes){0};
         value = __builtin_shufflevector(next, load(fromSecond + i, 4), 0, 1, 2, 3, 8, 9, 10, 11);
         up = __builtin_shufflevector(load(above + i + step, 4), both, 0, 1, 2, 3, 8, 9, 10, 11);

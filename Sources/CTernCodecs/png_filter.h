@@ -11,8 +11,8 @@ enum {
     TERN_PNG_SLACK = 8
 };
 
-/// Reverses the filter of a row of `count` bytes, with `step` bytes from a sample to that of the pixel before it. The row
-/// above is zero for the first one.
+/// Reverses the filter of a row of `count` bytes. `step` is the number of bytes of a pixel, at least 1. The row above is
+/// zero for the first one.
 void tern_png_unfilter(
     int filter, const uint8_t *from, const uint8_t *above, uint8_t *row, size_t count, unsigned step);
 

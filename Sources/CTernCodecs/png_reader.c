@@ -3,7 +3,7 @@
 // data take too much memory: it alone decides which damage is tolerated, what is left of a picture, and what the error
 // says. Both make the same pixels, which the fuzz target `png-pixels` compares.
 //
-// libdeflate takes the reserved codes (RFC 1951, §3.2.5) for the longest ones, where zlib refuses the stream. With them, a
+// libdeflate accepts the reserved codes (RFC 1951, §3.2.5), where zlib refuses the stream. With them, a
 // file counts as sound if its checksums are correct, those of its contents too. No encoder writes them.
 #include "png_reader.h"
 
@@ -36,8 +36,8 @@ typedef struct {
     size_t from, size, chunks;
 } stream;
 
-/// Returns whether libpng takes all chunks from the first one with picture data for sound, apart from checksums of the
-/// latter, and they have the end of the file.
+/// Returns whether libpng would accept all chunks from the first IDAT on, and IEND ends the file. The checksums of IDAT are
+/// not checked here.
 static bool survey(const uint8_t *bytes, size_t count, size_t at, stream *found) {
     *found = (stream){.from = at + 8};
     for (bool isData = true; at < count && count - at >= 12;) {
@@ -56,7 +56,7 @@ static bool survey(const uint8_t *bytes, size_t count, size_t at, stream *found)
     return false;
 }
 
-/// Returns the size of the picture's data, or 0 if no stream contains as many.
+/// Returns the size of the picture's data, or 0 if the stream is too short to contain that many.
 static uint64_t dataSize(const tern_png_samples *samples, const stream *found) {
     const uint64_t row = tern_png_row_bytes(samples) + 1;
     // deflate makes at most 1032 bytes of one.

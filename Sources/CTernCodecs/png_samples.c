@@ -29,7 +29,7 @@ void tern_png_prepare(tern_png_samples *samples) {
 
 static inline uint16_t sample(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
 
-/// Returns the nearest of 255 levels, exactly.
+/// Rounds 16 bits to 8, exactly.
 static inline uint8_t level(const uint8_t *at) { return (uint8_t)((sample(at) * 255u + 32895) >> 16); }
 
 static void lookUp(const tern_png_samples *samples, const uint8_t *row, uint8_t *pixels) {

@@ -216,7 +216,7 @@ static uint8_t *putChunk(uint8_t *at, const char *name, const uint8_t *data, siz
     return at + 8 + count + count % 2;
 }
 
-/// Returns the file with a profile before its picture (RFC 9649 §2.7), in place of the file, or NULL.
+/// Frees a file, and returns a copy with a profile before its picture (RFC 9649 §2.7), or NULL.
 static uint8_t *addProfile(
     uint8_t *file, size_t *count, uint32_t width, uint32_t height, tern_stated_colors colors) {
     const bool isExtended = !memcmp(file + 12, "VP8X", 4);

@@ -79,17 +79,17 @@ typedef struct {
     bool isFine;
 } tern_color_target;
 
-/// A conversion of pixels to sRGB or Display P3 by an ICC profile. Tern converts profiles of primaries and curves itself, and uses
-/// lcms2, which is found at run time, for others.
+/// A conversion of pixels to sRGB or Display P3 by an ICC profile. Tern converts profiles of primaries and curves itself,
+/// and uses lcms2, which is found at run time, for others.
 typedef struct tern_icc tern_icc;
 /// Opens a conversion. Returns NULL if the profile is damaged or does not fit the samples, or if it needs lcms2, which
 /// is missing. Returns NULL and sets `plain` if the profile is that of the target.
 tern_icc *tern_icc_open(
     const uint8_t *profile, size_t count, int channels, tern_color_target target, bool *plain);
-/// Returns whether bytes are a profile of red, green and blue whose head states their number, as a file must hold it.
+/// Returns whether bytes are a profile of red, green and blue whose header states its own size.
 bool tern_icc_describes_colors(const uint8_t *profile, size_t count);
-/// Returns a profile of colours whose greys are those of a grey profile, to be freed with `tern_codec_free`. Returns NULL
-/// for a profile of tables.
+/// Returns a profile of red, green and blue with the curve of a grey profile, to be freed with `tern_codec_free`. Returns
+/// NULL for a profile of tables.
 uint8_t *tern_icc_from_grey(const uint8_t *profile, size_t count, size_t *made);
 /// Opens a conversion of colours that a file states by numbers. Light brighter than the white of sRGB, as in a PQ or HLG
 /// picture, is mapped below it. Returns NULL if a number is not supported. Returns NULL and sets `plain` if the
@@ -100,7 +100,8 @@ tern_icc *tern_color_open(const tern_color_numbers *color, tern_color_target tar
 uint8_t *tern_color_profile(const tern_color_numbers *color, size_t *count);
 /// Converts straight RGBA in place. Alpha does not change.
 void tern_icc_convert(const tern_icc *icc, uint8_t *pixels, size_t stride, uint32_t width, uint32_t rows);
-/// Converts words or halves to straight RGBA of 8 bits by a conversion of fine samples, or by none if it is NULL.
+/// Converts words or halves to straight RGBA of 8 bits. The conversion was opened for fine samples; NULL only narrows
+/// them.
 void tern_icc_convert_deep(
     const tern_icc *icc, const uint8_t *source, tern_samples samples, bool isPremultiplied, uint8_t *target,
     size_t pixels);
@@ -133,7 +134,7 @@ typedef struct tern_resize tern_resize;
 /// The pictures whose samples a decoder writes with 16 bits, if it can: none, those of PQ and HLG that have more than 8
 /// bits, or all.
 typedef enum { TERN_DEEP_NONE, TERN_DEEP_TONED, TERN_DEEP_ALL } tern_deep;
-/// The colours that a decoder makes which has to choose some: sRGB, Display P3, or those of the file.
+/// The colours that a decoder makes which converts by itself (JPEG XL): sRGB, Display P3, or those of the file.
 typedef enum { TERN_COLORS_SRGB, TERN_COLORS_P3, TERN_COLORS_STORED } tern_colors;
 
 /// The limits of a decoder, which it checks before its library takes memory, and the form of the pixels that it writes.
@@ -185,22 +186,26 @@ static inline bool tern_is_deep(tern_feed_limits limits, unsigned depth, unsigne
     return limits.deep == TERN_DEEP_ALL || (limits.deep == TERN_DEEP_TONED && depth > 8 && tern_is_toned(transfer));
 }
 
-/// The gain map of a JPEG: the place of its own JPEG in the file; for red, green and blue the least and the greatest gain
-/// in stops, the power of a value that is its gain, and what is added to the light before the gain and taken off after
-/// it; and the headroom in stops from which it is applied in part, and in whole.
+/// The gain map of a JPEG (Adobe Gain Map 1.0).
 typedef struct {
+    /// The place of the map's own JPEG in the file.
     size_t at, count;
-    double least[3], most[3], gamma[3], baseOffset[3], offset[3], leastCapacity, mostCapacity;
+    /// The gains of the levels 0 and 255 in stops, for red, green and blue, and the exponent between them.
+    double least[3], most[3], gamma[3];
+    /// The light that is added before the gain, and taken off after it.
+    double baseOffset[3], offset[3];
+    /// The headroom in stops up to which no gain is applied, and from which all of it is.
+    double leastCapacity, mostCapacity;
 } tern_gain_map;
 /// Finds the gain map of a whole file. Returns false if there is none, or it is damaged.
 bool tern_gain_map_find(const uint8_t *bytes, size_t count, tern_gain_map *map);
-/// The place of a picture in the one that a gain map covers: the pixels that are cut off at the left and the top, and the
-/// size before.
+/// The crop of a picture: the pixels that are cut off at the left and the top, and the scaled size before, which the gain
+/// map covers.
 typedef struct {
     uint32_t left, top, width, height;
 } tern_gain_place;
-/// Writes rows of light as half floats, opaque, of which 1 is white, of an opaque picture with the curve of sRGB. A display
-/// shows light up to the headroom, in multiples of white.
+/// Writes rows of linear light as half floats with an alpha of 1: 1 is white. The base is opaque and has the curve of sRGB.
+/// A display shows light up to the headroom, in multiples of white.
 void tern_gain_map_apply(
     const tern_gain_map *map, tern_picture base, tern_picture gains, tern_gain_place place, double headroom,
     uint8_t *target, uint32_t firstRow, uint32_t rows);
@@ -212,7 +217,8 @@ tern_png *tern_png_open(
 const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels);
 /// Returns the reason why libdeflate cannot be used here, or NULL if it can. zlib takes its place.
 const char *tern_deflate_obstacle(void);
-/// Returns the size of a canvas of RGBA with the room behind it in which a picture's data of up to 8 bits a sample fit.
+/// Returns the bytes of a canvas of RGBA and of the room behind it: decompressed rows of up to 8 bits a sample are stored
+/// at its end, and converted in place.
 uint64_t tern_png_room(uint32_t width, uint32_t height);
 /// Returns the memory in bytes that `tern_png_inflate` takes besides the room; UINT64_MAX if it cannot be used for the
 /// file.
@@ -413,7 +419,7 @@ void tern_feed_end(tern_feed *feed);
 /// Called after HEADER in place of `tern_feed_start`. From now on the bytes are only gathered, for a decoder of whole
 /// files.
 void tern_feed_gather(tern_feed *feed);
-/// Does the same for a PNG, until its end chunk is there. The result is then OK, before the file ends.
+/// Gathers a PNG up to its end chunk. The result is then OK, also before the file ends.
 void tern_feed_await(tern_feed *feed);
 /// Decodes a part of the available bytes. Returns MORE, STARVED, HEADER once, BOUNDARY, or OK when the picture is
 /// complete. Do not call it again after an error.
@@ -467,15 +473,14 @@ void tern_orient_deep(
     const uint8_t *source, size_t sourceStride, uint32_t width, uint32_t height, int orientation, uint8_t *target,
     size_t targetStride);
 
-/// A resizer of samples of any kind, which keeps fractions of levels, in the file's levels or in the light that they
-/// stand for by the curve of sRGB.
+/// A resizer in floating point of samples of any kind. It averages levels, or their light by the curve of sRGB.
 typedef struct tern_fine_resize tern_fine_resize;
 /// Returns the bytes that such a resize takes besides source and target.
 uint64_t tern_fine_resize_memory(tern_extent source, uint32_t targetWidth, uint32_t targetHeight);
 /// Creates a Lanczos3 kernel for premultiplied RGBA. Returns NULL when memory is short.
 tern_fine_resize *tern_fine_resize_open(
     tern_extent source, uint32_t targetWidth, uint32_t targetHeight, tern_samples samples, bool inLight);
-/// Resizes rows, which cost least from the top. Returns false and writes nothing if the sizes differ from those that the
+/// Resizes rows. Call it from the top down, because rows of the source are reused. Returns false and writes nothing if the sizes differ from those that the
 /// kernel was made for.
 bool tern_fine_resize_rows(
     tern_fine_resize *resize, tern_picture source, tern_canvas target, uint32_t firstRow, uint32_t rows);

@@ -3,7 +3,7 @@ import CTernCodecs
 
 extension CodecCall {
     /// Decodes a JPEG with its gain map to linear light; nil if the options do not ask for it, or the file has none.
-    func brightened(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage? {
+    func applyingGainMap(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage? {
         guard case .applied(let headroom) = options.gainMap, options.color == .asStored(.float16) else { return nil }
         var map = tern_gain_map()
         guard format == .jpeg, unsafe tern_gain_map_find(bytes, count, &map) else { return nil }

@@ -25,7 +25,7 @@ struct DecodedPixels {
 extension CodecCall {
     /// Decodes the image of a whole file, or the first frame of an animation.
     func image(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
-        let bright = try unsafe brightened(bytes, count)
+        let bright = try unsafe applyingGainMap(bytes, count)
         var image: RasterImage
         if let bright { image = bright } else { image = try unsafe decodedImage(bytes, count) }
         let isReached = unsafe FileEnd.isReached(by: UnsafeRawBufferPointer(start: bytes, count: count), format)

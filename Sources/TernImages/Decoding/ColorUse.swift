@@ -62,7 +62,7 @@ extension CodecCall {
             // Pixels without a usable profile count as sRGB.
             var use = ColorUse(metadata: info.hasProfile || info.hasColor ? .notApplied : .none, space: space)
             guard space != .sRGB else { return use }
-            if case .some(let found) = ColorConversion.between(.sRGB, and: space, isFine: isFine) {
+            if case .some(let found) = ColorConversion.from(.sRGB, to: space, isFine: isFine) {
                 use.conversion = found
             }
             return use
@@ -192,7 +192,8 @@ extension CodecCall {
     /// Gives the pixels of a codec the components of the options, premultiplied. Pixels of 16 bits that are to have 8 are
     /// converted on the way.
     ///
-    /// The codec's pixels are straight, except bytes that are wanted as bytes: those are returned as they are.
+    /// The codec's pixels are straight, except bytes that are wanted as bytes: those are premultiplied already, and returned
+    /// unchanged.
     func settled(
         _ pixels: PixelBuffer, size: PixelSize, info: tern_codec_info, color: inout ColorUse
     ) throws(ImageError) -> PixelBuffer {

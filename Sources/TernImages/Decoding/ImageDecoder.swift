@@ -195,14 +195,13 @@ public struct ImageDecodingOptions: Sendable, Hashable {
         case atLeast
     }
 
-    /// The treatment of a gain map: a second picture in a file that tells how much brighter than the first one a display
-    /// with light above white shows each place.
+    /// The treatment of a gain map: a second picture in a file that states how much brighter a display with light above
+    /// white (HDR) shows each place of the first.
     public enum GainMap: Sendable, Hashable {
-        /// The picture is that for displays without light above white.
+        /// The first picture, for displays without light above white.
         case ignored
-        /// The picture is linear light in half floats, of which 1 is white, up to the headroom of a display in multiples
-        /// of white: with 4, it shows light four times as bright. Its color space has the transfer 8 of H.273. A headroom
-        /// of 1 or less leaves the picture as bright as it is.
+        /// Linear light in half floats, of which 1 is white, for a display whose brightest light is `headroom` times white.
+        /// The color space has the transfer 8 of H.273. A headroom of 1 or less leaves the picture as bright as it is.
         ///
         /// For Ultra HDR JPEG on Linux, and for `asStored(.float16)` only: with other colors, decoding throws
         /// `.invalidArgument`. A file without a gain map, or with a damaged one, is decoded as without this option.
@@ -252,8 +251,8 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     public var targetSize: PixelSize?
     /// The way in which the target is reached. `.fit` by default. It has no effect without a target.
     public var contentMode: ContentMode
-    /// The maximum number of bytes of the image, at four or eight a pixel. A larger image is decoded to a smaller size. nil, the
-    /// default, for no such limit.
+    /// The maximum number of bytes of the image, at four or eight a pixel. A larger image is decoded to a smaller size.
+    /// nil, the default, for no such limit.
     public var byteLimit: Int?
     /// The limits on the cost of the file.
     public var limits: Limits

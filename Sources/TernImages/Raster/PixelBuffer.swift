@@ -7,7 +7,7 @@ import CoreGraphics
 /// Pixels that never change and never move: an immutable array and its form, held by a class.
 final class PixelBuffer: Sendable {
     let bytes: [UInt8]
-    /// The meaning of the bytes. It is here, so that no image is made of these bytes with another meaning.
+    /// The meaning of the bytes. It is here, so that no image pairs these bytes with another form.
     let form: PixelForm
     #if canImport(ImageIO)
     /// The image that all views share, created for the first one. It holds the bytes and not this buffer.
@@ -19,8 +19,8 @@ final class PixelBuffer: Sendable {
         self.form = form
     }
 
-    /// Creates a buffer that the closure fills. Bytes that it does not write are undefined unless `cleared`. The closure
-    /// may write into a room behind them, too, which does not belong to the bytes.
+    /// Creates a buffer that the closure fills. Bytes that it does not write are undefined unless `cleared`. `room`
+    /// more bytes behind them are scratch space of the closure.
     init(
         count: Int, room: Int = 0, form: PixelForm, cleared: Bool = false,
         fill: (UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void

@@ -68,7 +68,7 @@ extension RasterImage {
         if metadata.colorProfile == .kept { made.metadata.colorProfile = .converted }
         if colorSpace == space { return try made.converted(to: .asStored(.uint8)) }
         let conversion: ColorConversion
-        switch ColorConversion.between(colorSpace, and: space, isFine: component != .uint8) {
+        switch ColorConversion.from(colorSpace, to: space, isFine: component != .uint8) {
         case .none: return try made.converted(to: .asStored(.uint8)).labeled(form)
         case .unknown:
             throw ImageError(
@@ -107,7 +107,7 @@ extension ColorConversion {
     }
 
     /// Finds the conversion from a space to sRGB or Display P3.
-    static func between(_ space: ImageColorSpace, and target: ImageColorSpace, isFine: Bool) -> Found {
+    static func from(_ space: ImageColorSpace, to target: ImageColorSpace, isFine: Bool) -> Found {
         let target = tern_color_target(isP3: target == .displayP3, isFine: isFine)
         var isPlain = false
         let handle: OpaquePointer?
