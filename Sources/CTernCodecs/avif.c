@@ -190,7 +190,7 @@ tern_avif *tern_avif_open(
         .hasProfile = image->icc.size > 0, .hasColor = image->icc.size == 0,
         .color = {.primaries = image->primaries ? image->primaries : 2, .transfer = image->transfer ? image->transfer : 2},
         .frameCount = (uint32_t)decoder->count};
-    avif->isDeep = info->isDeep = tern_is_deep(limits, image->depth, info->hasColor ? info->color.transfer : 2);
+    avif->isDeep = info->isDeep = tern_is_deep(limits, image->depth, info);
     if (library.modern) info->color.peak = ((const image1 *)image)->light[0];
     // The sequence plays once, plus the number of repetitions. A number below 0 means endless.
     int repetitions = library.modern ? ((const decoder1 *)decoder)->repetitions : -1;

@@ -74,6 +74,11 @@ static tern_codec_result translate(int result, char *error) {
 tern_avif_writer *tern_avif_writer_open(tern_avif_writer_settings settings, char *error) {
     const char *obstacle = tern_avif_writer_obstacle();
     if (obstacle) { snprintf(error, 160, "%s", obstacle); return NULL; }
+    // The limit of libavif's decoder.
+    if (settings.width > 32768 || settings.height > 32768) {
+        snprintf(error, 160, "AVIF is decoded up to 32768 pixels a side");
+        return NULL;
+    }
     tern_avif_writer *writer = calloc(1, sizeof *writer);
     if (!writer) return NULL;
     *writer = (tern_avif_writer){

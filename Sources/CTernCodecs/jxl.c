@@ -341,7 +341,7 @@ static tern_codec_result open(tern_jxl *jxl, tern_feed_limits limits, tern_codec
         };
         if (info->hasProfile) readProfile(jxl);
     }
-    jxl->isDeep = info->isDeep = tern_is_deep(limits, image->bits, info->hasColor ? info->color.transfer : 2);
+    jxl->isDeep = info->isDeep = tern_is_deep(limits, image->bits, info);
     const tern_jxl_head head = {
         .width = image->width, .height = image->height, .previewWidth = image->hasPreview ? image->previewWidth : 0,
         .previewHeight = image->hasPreview ? image->previewHeight : 0, .extraChannels = image->extraChannels,

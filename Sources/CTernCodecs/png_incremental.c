@@ -127,8 +127,7 @@ static void onInfo(png_structp reader, png_infop info) {
     feed->keepsBytes = feed->state.isGathering;
     feed->state.isAnimation = png->isAnimated;
     feed->state.isInterlaced = interlace != PNG_INTERLACE_NONE;
-    const unsigned transfer = png->hasCICP ? png->cicp.transfer : 2;
-    const bool isDeep = tern_is_deep(feed->limits, (unsigned)depth, transfer);
+    const bool isDeep = tern_is_deep(feed->limits, (unsigned)depth, &feed->info);
     // Samples of 16 bits are those of a whole file.
     if (isDeep && !png->isStill) feed->state.isGathering = feed->keepsBytes = true;
     feed->info.isDeep = isDeep && png->isStill;

@@ -181,9 +181,18 @@ bool tern_jpeg_ends(const uint8_t *bytes, size_t count);
 
 /// Returns whether a transfer of H.273 is one of light beyond the white of sRGB: PQ or HLG.
 static inline bool tern_is_toned(unsigned transfer) { return transfer == 16 || transfer == 18; }
-/// Returns whether a decoder writes samples of 16 bits for a picture of a depth and a transfer.
-static inline bool tern_is_deep(tern_feed_limits limits, unsigned depth, unsigned transfer) {
-    return limits.deep == TERN_DEEP_ALL || (limits.deep == TERN_DEEP_TONED && depth > 8 && tern_is_toned(transfer));
+/// Returns whether a decoder writes samples of 16 bits for a picture of a depth, whose size and colours are known. For
+/// pixels of 8 bits, they are converted before they lose bits, if the memory for both fits into a half of the limit. PQ
+/// and HLG need them always.
+static inline bool tern_is_deep(tern_feed_limits limits, unsigned depth, const tern_codec_info *info) {
+    if (limits.deep == TERN_DEEP_ALL) return true;
+    if (limits.deep == TERN_DEEP_NONE || depth <= 8) return false;
+    if (info->hasColor && tern_is_toned(info->color.transfer)) return true;
+    const tern_color_numbers *color = &info->color;
+    const bool isSRGB = info->hasColor && color->power == 0 && !(color->points[7] > 0)
+        && (color->primaries == 1 || color->primaries == 2) && (color->transfer == 13 || color->transfer == 2);
+    const bool isConverted = info->hasProfile || (info->hasColor && !isSRGB);
+    return isConverted && (uint64_t)info->width * info->height <= limits.memory / 24;
 }
 
 /// The gain map of a JPEG (Adobe Gain Map 1.0).

@@ -230,7 +230,7 @@ extension DiskTier {
             loaded.trace.add(.processed, .notStored, detail: "the hook `decrypt`")
         } else if loaded.stored.animation != nil {
             loaded.trace.add(.processed, .notStored, detail: "an animation")
-        } else if let obstacle = loaded.stored.image.obstacleOnDisk {
+        } else if let obstacle = loaded.stored.image.obstacleOnDisk(key.imageKey.decoding.color) {
             loaded.trace.add(.processed, .notStored, detail: obstacle)
         } else if loaded.stored.freshness.forbidsStorage {
             loaded.trace.add(.processed, .notStored, detail: "no-store")
@@ -316,19 +316,28 @@ extension ImagePipeline.DiskContent {
 }
 
 extension RasterImage {
-    /// The property that no file of an encoding keeps; nil for most images.
-    fileprivate var obstacleOnDisk: String? {
+    /// The property that the disk would not give back; nil for most images.
+    fileprivate func obstacleOnDisk(_ color: ImageDecodingOptions.Color) -> String? {
         if component == .float16 { return "half floats" }
+        // The disk gives images in the colors of the request.
+        let isAsAsked =
+            switch color {
+            case .sRGB: colorSpace == .sRGB
+            case .displayP3: colorSpace == .displayP3
+            case .asStored: true
+            }
+        if !isAsAsked || component != color.component { return "other colors than those of the request" }
         guard case .numbers(let numbers) = colorSpace, numbers.peak != nil else { return nil }
         return "a stated peak of light"
     }
 
     /// Returns the encoding on the disk: the configured one, otherwise PNG with alpha, and JPEG without. An image that
     /// only PNG keeps as it is, of 16 bits or of PQ or HLG, is a PNG. Encodings that are in sRGB alone do not take images
-    /// of other spaces.
+    /// of other spaces, and JPEG takes none with alpha.
     fileprivate func diskEncoding(_ configured: ImageEncoding?) -> ImageEncoding {
         if case .numbers = colorSpace { return .png() }
         if component != .uint8 { return .png() }
+        if case .jpeg = configured, !isOpaque { return .png() }
         let formats: [ImageFormat] = [.avif, .heic, .jpegXL]
         if colorSpace != .sRGB, let configured, formats.contains(configured.format) {
             return isOpaque ? .jpeg() : .png()

@@ -292,7 +292,8 @@ extension CodecCall {
         }
         let isInLight = options.resizesInLinearLight
         if isInLight, let conversion = color.conversion.take() { image = try converted(image, conversion) }
-        image = try image.resized(to: stored(plan.scaled, info), showing: extent, inLinearLight: isInLight)
+        let target = stored(plan.scaled, info)
+        image = try image.resized(to: target, showing: extent, inLinearLight: isInLight && image.hasKnownLight)
         image = try image.oriented(Int(info.orientation))
         image = try image.cropped(to: plan.cropped)
         guard let conversion = color.conversion else { return image }

@@ -131,9 +131,9 @@ extension CodecCall {
 
     /// Returns the profile without bytes behind the number that it states.
     private static func unpadded(_ profile: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
-        guard unsafe profile.count >= 132 else { return unsafe profile }
+        guard profile.count >= 132 else { return unsafe profile }
         let stated = unsafe profile[..<4].reduce(0) { $0 << 8 | Int($1) }
-        guard stated >= 132, unsafe stated < profile.count else { return unsafe profile }
+        guard stated >= 132, stated < profile.count else { return unsafe profile }
         return unsafe UnsafeBufferPointer(rebasing: profile[..<stated])
     }
 

@@ -247,7 +247,7 @@ public struct ImageDecodingOptions: Sendable, Hashable {
         static let targetSizeMemory = 256 << 20
     }
 
-    /// The target size in pixels, upright; nil, the default, for the file's own size.
+    /// The target size in pixels, upright; nil, the default, for the file's own size, as for a size without pixels.
     public var targetSize: PixelSize?
     /// The way in which the target is reached. `.fit` by default. It has no effect without a target.
     public var contentMode: ContentMode
@@ -268,7 +268,8 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     public var color: Color
     /// A Boolean value that indicates whether a target size is reached by averaging the light of pixels instead of their
     /// levels, as `RasterImage.resized(to:inLinearLight:)` does. False by default. All pixels of the file are then
-    /// decoded, which takes more time and memory. A color space other than sRGB and Display P3 can be `.unsupported`.
+    /// decoded, which takes more time and memory. Of an image that stays in the space of an ICC profile, or in PQ or HLG,
+    /// levels are averaged.
     public var resizesInLinearLight: Bool
     /// The treatment of a gain map. `.ignored` by default.
     public var gainMap: GainMap

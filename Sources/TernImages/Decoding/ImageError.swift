@@ -69,6 +69,8 @@ public struct ImageError: Error, Sendable, CustomStringConvertible {
     /// The errors of the request's other sources, in the order of their trials; empty if there was no other one. This
     /// error is that of the source that was tried first.
     public internal(set) var alternatives: [ImageError] = []
+    /// Whether a processor of the request failed, and not its source.
+    var isOfProcessor = false
 
     /// Creates an error. Custom decoders and processors throw it, too.
     public init(_ kind: Kind, format: ImageFormat? = nil, _ message: String, underlying: (any Error)? = nil) {

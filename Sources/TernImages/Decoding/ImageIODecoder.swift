@@ -181,7 +181,8 @@ extension ImageIOFile {
             isPartial: !isWhole || failure != nil, isComplete: isComplete)
         let size = PixelSize(width: decoded.width, height: decoded.height)
         var image = RasterImage(pixels: pixels, size: size, format: format, metadata: metadata)
-        image = try image.resized(to: header.turned(plan.scaled), inLinearLight: options.resizesInLinearLight)
+        let isInLight = options.resizesInLinearLight && image.hasKnownLight
+        image = try image.resized(to: header.turned(plan.scaled), inLinearLight: isInLight)
         image = try image.oriented(header.orientation)
         return try image.cropped(to: plan.cropped)
     }

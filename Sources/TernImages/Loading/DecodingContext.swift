@@ -64,8 +64,8 @@ struct DecodingContext: Sendable {
     /// Makes the image of a source as small as the request calls for, and converts it to its colors.
     private func fitted(_ image: RasterImage, for key: ImageLoadKey) throws(ImageError) -> StoredImage {
         let plan = DecodingPlan(size: image.size, key.imageKey.decoding)
-        var image = try image.resized(to: plan.scaled, inLinearLight: plan.needsAllPixels).cropped(to: plan.cropped)
-            .converted(to: key.imageKey.decoding.color)
+        var image = try image.resized(to: plan.scaled, inLinearLight: plan.needsAllPixels && image.hasKnownLight)
+            .cropped(to: plan.cropped).converted(to: key.imageKey.decoding.color)
         image.scale = key.imageKey.scale
         return StoredImage(image: image, animation: nil, data: nil, freshness: .always)
     }
@@ -97,7 +97,7 @@ struct DecodingContext: Sendable {
     func derive(
         _ plan: DecodingPlan, from variant: StoredImage, for key: ImageKey
     ) throws(ImageError) -> StoredImage {
-        let isInLight = key.decoding.resizesInLinearLight
+        let isInLight = key.decoding.resizesInLinearLight && variant.image.hasKnownLight
         let image = try variant.image.resized(to: plan.scaled, inLinearLight: isInLight).cropped(to: plan.cropped)
         return StoredImage(image: image, animation: nil, data: nil, freshness: variant.freshness)
     }

@@ -41,7 +41,13 @@ final class ProcessImageJob: LoadJob {
         enter(.process, in: pipeline) {
             self.run(in: pipeline, holding: .process, on: context.executor) {
                 Result { () throws(ImageError) in
-                    try context.process(response.stored, with: processor, for: imageKey)
+                    do throws(ImageError) {
+                        return try context.process(response.stored, with: processor, for: imageKey)
+                    } catch {
+                        var failure = error
+                        failure.isOfProcessor = true
+                        throw failure
+                    }
                 }
             } then: { result in
                 let next = result.map { response.processed($0, by: processor.identifier) }

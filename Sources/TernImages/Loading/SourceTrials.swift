@@ -91,7 +91,8 @@ extension SourceTrials.Trial {
 extension ImageError {
     /// Whether another source of the same image may have it.
     var canBeMendedByAnotherSource: Bool {
-        switch kind {
+        if isOfProcessor { return false }
+        return switch kind {
         case .cancelled, .processing, .outOfMemory, .invalidArgument: false
         default: true
         }

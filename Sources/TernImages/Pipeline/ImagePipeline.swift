@@ -227,9 +227,11 @@ public actor ImagePipeline {
         firstInMemory(of: request) { memory.largestVariant(of: $0) }
     }
 
-    /// Puts an image into memory under the key of a request's own source, as if it had been loaded. Synchronous, from
-    /// any thread.
+    /// Puts an image into memory under the key of a request's own source, as if it had been loaded. An image in other
+    /// colors than those of the request is converted first, and is not put there if it cannot be. Synchronous, from any
+    /// thread.
     public nonisolated func cache(_ image: RasterImage, for request: ImageRequest) {
+        guard let image = try? image.converted(to: request.options.color) else { return }
         let stored = StoredImage(image: image, animation: nil, data: nil, freshness: .always)
         memory.insert(stored, for: key(of: request))
     }

@@ -18,8 +18,8 @@ public enum AnimationEncoding: Sendable, Hashable {
     /// Needs a libavif with an encoder of AV1 when the program runs. Files of libavif before 1.0 do not state the number
     /// of loops. Not available on Apple's systems.
     case avif(quality: Int = 60, speed: Int = 8)
-    /// Lossy WebP with a quality from 0 to 100. It has no alpha if all frames are opaque. A frame holds what has changed.
-    /// Times are in milliseconds, at most 16,777,215.
+    /// Lossy WebP with a quality from 0 to 100. It has no alpha if all frames are opaque. A frame holds what has changed:
+    /// equal frames become one, and if all of them are equal, the file is a still picture. Times are in milliseconds, at most 16,777,215.
     ///
     /// Needs libwebpmux when the program runs. Not available on Apple's systems.
     case webp(quality: Double = 80)

@@ -178,6 +178,9 @@ extension RasterImage {
         return try resized(to: target, showing: tern_extent(size), inLinearLight: inLinearLight)
     }
 
+    /// Whether the light of the levels is known, so that it can be averaged.
+    var hasKnownLight: Bool { colorSpace.transfer != .other }
+
     /// Resizes the visible part of the picture. The caller has already checked the memory that this takes.
     func resized(
         to target: PixelSize, showing extent: tern_extent, inLinearLight: Bool
@@ -200,7 +203,7 @@ extension RasterImage {
     private func finelyResized(
         to target: PixelSize, showing extent: tern_extent, inLinearLight: Bool
     ) throws(ImageError) -> RasterImage {
-        guard !inLinearLight || colorSpace.transfer != .other else {
+        guard !inLinearLight || hasKnownLight else {
             throw ImageError(
                 .unsupported, format: format,
                 "an image in \(colorSpace.words) is not resized in linear light: convert it to sRGB or Display P3")

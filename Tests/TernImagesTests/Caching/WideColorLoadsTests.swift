@@ -1,6 +1,7 @@
 #if os(Linux)
 import Tern
 import TernConcurrency
+import TernTesting
 import Testing
 
 @testable import TernImages
@@ -104,6 +105,47 @@ import Foundation
             }
             try await kit.pipeline.flush()
         }
+    }
+
+    @Test(arguments: [false, true]) func theDiskGivesWhatTheFirstLoadGave(isCustom: Bool) async throws {
+        let (folder, file) = (try ScratchFolder(), try Self.file(alpha: true))
+        for round in 0..<2 {
+            let kit = PipelineKit(picture: file, headers: ["Cache-Control": "max-age=100"], disk: .folder(folder.url)) {
+                $0.diskContent = .all
+                $0.diskEncoding = .jpeg()
+            }
+            var request = try request(.sRGB, side: 30)
+            if isCustom {
+                request.processors = [.custom(identifier: "P3") { try $0.converted(to: .displayP3) }]
+            }
+            let response = try await kit.pipeline.response(for: request)
+            #expect(!response.image.isOpaque && response.image.colorSpace == (isCustom ? .displayP3 : .sRGB))
+            #expect(response.source == (round == 0 ? .network : isCustom ? .original : .processed))
+            try await kit.pipeline.flush()
+        }
+    }
+
+    @Test func anImageThatIsPutIntoMemoryHasTheColorsOfItsRequest() async throws {
+        let pipeline = PipelineKit(picture: Data()).pipeline
+        let request = try request(.sRGB)
+        pipeline.cache(try gradient(8, 8).converted(to: .asStored(.uint16)), for: request)
+        #expect(isAsAsked(try await pipeline.image(from: request), .sRGB))
+    }
+
+    /// A processor that does not take the components fails with each source.
+    @Test func aProcessorThatRefusesTheComponentsEndsTheTrials() async throws {
+        let paths = Lock<[String]>([])
+        let file = try Self.file(alpha: false)
+        let kit = PipelineKit(
+            StubTransport { call in
+                paths.withLock { $0.append(call.path) }
+                return .data(file)
+            })
+        var request = try request(.asStored(.uint16))
+        request.processors = [.circle()]
+        request.alternatives = [.init(try url("https://b.example/2.png"))]
+        #expect(await kit.pipeline.failure(of: request)?.kind == .unsupported)
+        #expect(paths.withLock { $0 } == ["/1.png"])
     }
 
     /// The memory cache counts the profile, which each image has for itself.

@@ -176,6 +176,41 @@ import Foundation
         }
     }
 
+    /// Sixteen bits are converted before eight are left of them.
+    @Test(arguments: [ImageColorSpace.displayP3, .numbers(.init(primaries: 1, transfer: 8)), swapped])
+    func colorsAreConvertedFromAllBits(space: ImageColorSpace) throws {
+        var bytes: [UInt8] = []
+        for index in 0..<4096 {
+            for word: UInt16 in [UInt16(index * 2), UInt16(index * 15), UInt16(65_535 - index * 7), 65_535] {
+                bytes += [UInt8(word & 255), UInt8(word >> 8)]
+            }
+        }
+        let size = PixelSize(width: 64, height: 64)
+        let image = try #require(
+            RasterImage(size: size, premultiplied: bytes, component: .uint16, colorSpace: space))
+        let file = [UInt8](try image.encoded(as: .png()))
+        let (direct, expected) = (try decoded(file), try image.converted(to: .sRGB))
+        #expect(direct.component == .uint8 && direct.colorSpace == .sRGB)
+        #expect(zip(direct.pixels.bytes, expected.pixels.bytes).allSatisfy { abs(Int($0) - Int($1)) <= 1 })
+        // The file is decoded from eight bits where the memory for more is missing.
+        let limits = ImageDecodingOptions.Limits(memory: 80_000)
+        let small = try decoded(file, ImageDecodingOptions(limits: limits))
+        #expect(small.size == size && small.component == .uint8)
+    }
+
+    @Test func lightIsAveragedWhereItIsKnown() throws {
+        let image = try Self.image(PixelForm(space: Self.swapped), alpha: false)
+        let file = [UInt8](try image.encoded(as: .png()))
+        let target = PixelSize(width: 6, height: 4)
+        var options = ImageDecodingOptions(targetSize: target, color: .asStored())
+        let plain = try decoded(file, options)
+        options.resizesInLinearLight = true
+        let light = try decoded(file, options)
+        #expect(zip(plain.pixels.bytes, light.pixels.bytes).allSatisfy { abs(Int($0) - Int($1)) <= 1 })
+        let error = #expect(throws: ImageError.self) { try image.resized(to: target, inLinearLight: true) }
+        #expect(error?.kind == .unsupported)
+    }
+
     @Test func lightAboveWhiteIsWrittenInSRGB() throws {
         let linear = PixelForm(component: .float16, space: .numbers(.init(primaries: 1, transfer: 8)))
         let image = try Self.image(linear, alpha: false)
