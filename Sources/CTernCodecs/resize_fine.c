@@ -3,7 +3,6 @@
 #include "deep.h"
 #include "resize_side.h"
 #include "srgb.h"
-#include <pthread.h>
 #include <stdlib.h>
 
 typedef float pixel4 __attribute__((vector_size(16)));
@@ -13,6 +12,8 @@ typedef struct {
     float *weights;
     uint32_t taps;
 } filter;
+
+enum { LIGHT_STEPS = 4096 };
 
 struct tern_fine_resize {
     uint32_t width, height, targetWidth, targetHeight;
@@ -25,23 +26,22 @@ struct tern_fine_resize {
     uint32_t *numbers;
     // A row of the source.
     float *line;
+    // The light of values from 0 to 1, between which it is interpolated, and that of bytes; only for light.
+    float lights[LIGHT_STEPS + 2], byteLights[256];
 };
 
-enum { LIGHT_STEPS = 4096 };
-static float lights[LIGHT_STEPS + 2], byteLights[256];
-
-static void fillLights(void) {
-    for (int i = 0; i <= LIGHT_STEPS + 1; i++) lights[i] = (float)tern_srgb_light(i / (double)LIGHT_STEPS);
-    for (int i = 0; i < 256; i++) byteLights[i] = (float)tern_srgb_light(i / 255.0);
+static void fillLights(tern_fine_resize *resize) {
+    for (int i = 0; i <= LIGHT_STEPS + 1; i++) resize->lights[i] = (float)tern_srgb_light(i / (double)LIGHT_STEPS);
+    for (int i = 0; i < 256; i++) resize->byteLights[i] = (float)tern_srgb_light(i / 255.0);
 }
 
 /// Returns the light of a value. Beyond 0 and 1, the curve is continued, and mirrored.
-static float toLight(float value) {
-    if (value < 0) return -toLight(-value);
+static float toLight(const tern_fine_resize *resize, float value) {
+    if (value < 0) return -toLight(resize, -value);
     if (value > 1) return (float)tern_srgb_light(value);
     const float place = value * LIGHT_STEPS;
     const int low = (int)place;
-    return lights[low] + (lights[low + 1] - lights[low]) * (place - (float)low);
+    return resize->lights[low] + (resize->lights[low + 1] - resize->lights[low]) * (place - (float)low);
 }
 
 static float fromLight(float light) {
@@ -74,8 +74,6 @@ uint64_t tern_fine_resize_memory(tern_extent source, uint32_t targetWidth, uint3
 
 tern_fine_resize *tern_fine_resize_open(
     tern_extent source, uint32_t targetWidth, uint32_t targetHeight, tern_samples samples, bool inLight) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, fillLights);
     tern_fine_resize *resize = calloc(1, sizeof *resize);
     if (!resize) return NULL;
     resize->width = source.width;
@@ -84,6 +82,7 @@ tern_fine_resize *tern_fine_resize_open(
     resize->targetHeight = targetHeight;
     resize->samples = samples;
     resize->inLight = inLight;
+    if (inLight) fillLights(resize);
     const bool isMade =
         makeFilter(&resize->across, tern_make_side(source.width, source.eighthsAcross, targetWidth, 1))
         && makeFilter(&resize->down, tern_make_side(source.height, source.eighthsDown, targetHeight, 1));
@@ -117,9 +116,9 @@ static void readRow(const tern_fine_resize *resize, const uint8_t *row) {
     for (size_t i = 0; i < (size_t)resize->width * 4; i += 4) {
         const float alpha = line[i + 3];
         if (resize->samples == TERN_SAMPLES_BYTES && row[i + 3] == 255) {
-            for (size_t c = i; c < i + 3; c++) line[c] = byteLights[row[c]];
+            for (size_t c = i; c < i + 3; c++) line[c] = resize->byteLights[row[c]];
         } else {
-            for (size_t c = i; c < i + 3; c++) line[c] = alpha > 0 ? toLight(line[c] / alpha) * alpha : 0;
+            for (size_t c = i; c < i + 3; c++) line[c] = alpha > 0 ? toLight(resize, line[c] / alpha) * alpha : 0;
         }
     }
 }
