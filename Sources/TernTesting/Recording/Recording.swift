@@ -1,4 +1,4 @@
-import Tern
+public import Tern
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -36,11 +36,16 @@ public struct Recording: Sendable, Hashable, Codable {
         case exchanges, format
     }
 
-    /// Reads a recording.
+    /// Reads a recording, or a HAR file as ``init(har:redaction:)`` does by default.
     ///
     /// - Throws: The error of reading the file, or a `DecodingError` that names the invalid part.
     public init(contentsOf file: URL) throws {
-        self = try TernJSONDecoder().decode(Recording.self, from: Data(contentsOf: file))
+        let data = try Data(contentsOf: file)
+        if HARFile.isHAR(data) {
+            try self.init(har: data)
+            return
+        }
+        self = try TernJSONDecoder().decode(Recording.self, from: data)
         guard format == 1 else {
             let problem = "a recording of format \(format); this version reads format 1"
             throw DecodingError.dataCorrupted(.init(codingPath: [CodingKeys.format], debugDescription: problem))
@@ -48,7 +53,7 @@ public struct Recording: Sendable, Hashable, Codable {
     }
 
     /// Writes the recording atomically to a file that only its owner can read (mode 0600). A failure leaves an existing
-    /// file unchanged.
+    /// file unchanged. The ``Details`` of the exchanges are not written (``writeHAR(to:redaction:bodyLimit:)``).
     ///
     /// - Throws: The error of writing the file.
     public func write(to file: URL) throws {
@@ -69,6 +74,12 @@ extension Recording {
         public var response: Received?
         /// The failure; nil if there was none.
         public var failure: Failed?
+        /// The times and further facts, if they are known.
+        public var details: Details?
+
+        private enum CodingKeys: CodingKey {
+            case request, response, failure
+        }
 
         /// Creates an exchange from its parts.
         public init(request: Sent, response: Received? = nil, failure: Failed? = nil) {
@@ -86,15 +97,18 @@ extension Recording {
         public var url: String
         /// The header fields in order, each as `Name: value`.
         public var headers: [String]
-        /// The body; nil for none.
+        /// The body, or its beginning; nil for none.
         public var body: Content?
+        /// The part of the body that this recording lacks; nil if `body` is whole. Such a request matches each body.
+        public var cut: Cut?
 
         /// Creates a request from its parts.
-        public init(method: String, url: String, headers: [String] = [], body: Content? = nil) {
+        public init(method: String, url: String, headers: [String] = [], body: Content? = nil, cut: Cut? = nil) {
             self.method = method
             self.url = url
             self.headers = headers
             self.body = body
+            self.cut = cut
         }
     }
 
@@ -105,14 +119,17 @@ extension Recording {
         /// The header fields in order, each as `Name: value`; without `Content-Encoding`, and with the length of the
         /// body in this recording.
         public var headers: [String]
-        /// The body; nil for none.
+        /// The body, or its beginning; nil for none.
         public var body: Content?
+        /// The part of the body that this recording lacks; nil if `body` is whole. A replay fails behind `body`.
+        public var cut: Cut?
 
         /// Creates a response from its parts.
-        public init(status: Int, headers: [String] = [], body: Content? = nil) {
+        public init(status: Int, headers: [String] = [], body: Content? = nil, cut: Cut? = nil) {
             self.status = status
             self.headers = headers
             self.body = body
+            self.cut = cut
         }
     }
 
@@ -215,14 +232,19 @@ extension Recording {
         /// string becomes `"<redacted>"` and a number `0`. Other bodies stay unchanged.
         public static let secrets = secrets()
 
-        /// Hides what the default hides, with additional names or without changes to bodies.
+        /// Hides what the default hides, with additional names, with exceptions, or without changes to bodies.
         ///
         /// - Parameters:
         ///   - names: Additional names of headers, items and JSON keys whose values are secrets. Case, `_` and `-` make
         ///     no difference. Empty by default.
+        ///   - revealed: The headers, items and JSON keys whose values stay although their names are those of secrets.
+        ///     None by default.
         ///   - inBodies: A Boolean value that indicates whether bodies are changed. True by default.
-        public static func secrets(naming names: Set<String> = [], inBodies: Bool = true) -> Redaction {
-            let redactor = SecretRedactor(names: names, coversBodies: inBodies)
+        public static func secrets(
+            naming names: Set<String> = [], revealing revealed: RevealedValues = .none, inBodies: Bool = true
+        ) -> Redaction {
+            if revealed.isAll { return none }
+            let redactor = SecretRedactor(names: names, revealed: revealed, coversBodies: inBodies)
             return Redaction { redactor.change(&$0) }
         }
 

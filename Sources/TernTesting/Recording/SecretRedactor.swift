@@ -14,11 +14,13 @@ import Foundation
 struct SecretRedactor: Sendable {
     /// The additional names, normalized.
     private let names: Set<String>
+    private let revealed: RevealedValues
     private let coversBodies: Bool
 
     static let hidden = "<redacted>"
 
-    init(names: Set<String> = [], coversBodies: Bool = true) {
+    init(names: Set<String> = [], revealed: RevealedValues = .none, coversBodies: Bool = true) {
+        self.revealed = revealed
         self.names = Set(names.map { Self.normalized($0.utf8) })
         self.coversBodies = coversBodies
     }
@@ -29,8 +31,7 @@ struct SecretRedactor: Sendable {
         exchange.request.headers = exchange.request.headers.map(line)
         guard var response = exchange.response else { return }
         let body = body(response.body, response.headers)
-        if body != response.body {
-            response.body = body
+        if body != response.body, response.cut == nil {
             // The length must be that of the changed body.
             response.headers = response.headers.map { line in
                 guard let field = Headers(recorded: [line]).first, Headers.namesMatch(field.name, "Content-Length")
@@ -38,6 +39,7 @@ struct SecretRedactor: Sendable {
                 return "\(field.name): \(body?.data.count ?? 0)"
             }
         }
+        response.body = body
         response.headers = response.headers.map(line)
         exchange.response = response
     }
@@ -75,6 +77,7 @@ struct SecretRedactor: Sendable {
     }
 
     private func isSecret(_ name: some Sequence<UInt8>, inJSON: Bool = false) -> Bool {
+        if revealed.contains(String(decoding: Array(name), as: UTF8.self)) { return false }
         let name = Self.normalized(name)
         if names.contains(name) || Self.secretNames.contains(name) { return true }
         if !inJSON, Self.secretItemNames.contains(name) { return true }
@@ -85,6 +88,7 @@ struct SecretRedactor: Sendable {
 
     private func line(_ line: String) -> String {
         guard let field = Headers(recorded: [line]).first else { return line }
+        if revealed.contains(field.name) { return line }
         let isNamed = names.contains(Self.normalized(field.name.utf8))
         if isNamed || Headers.isSecret(field.name) {
             let scalars = field.value.unicodeScalars
@@ -136,7 +140,7 @@ struct SecretRedactor: Sendable {
         let items = text.unicodeScalars.dropFirst(isQuery ? 1 : 0)
             .split(separator: "&", omittingEmptySubsequences: false)
         let safe = items.map { item -> String in
-            guard let equals = item.firstIndex(of: "="), isSecret(Self.decoded(Substring(item[..<equals]))) else {
+            guard let equals = item.firstIndex(of: "="), isSecret(Self.decoded(Substring(item[..<equals]).utf8)) else {
                 return String(item)
             }
             return String(item[...equals]) + "redacted"
@@ -144,8 +148,9 @@ struct SecretRedactor: Sendable {
         return (isQuery ? "?" : "") + safe.joined(separator: "&")
     }
 
-    private static func decoded(_ name: Substring) -> [UInt8] {
-        let bytes = Array(name.utf8)
+    /// Returns the bytes of a text in a URL, percent-decoded.
+    static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
+        let bytes = Array(text)
         var result: [UInt8] = []
         var index = 0
         while index < bytes.count {

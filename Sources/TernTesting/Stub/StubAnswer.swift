@@ -38,6 +38,11 @@ extension StubTransport {
         public var trailers: Headers
         /// The script of the server of a WebSocket; nil for a response.
         var script: StubTransport.WebSocket.Script?
+        /// The version of HTTP and the reason phrase of a recorded response.
+        var version = HTTPVersion.http11
+        var reasonPhrase = ""
+        /// The measurements of a response that came from a real server; nil for those of the stub.
+        var metrics: TaskMetrics?
 
         /// Creates an answer of any shape.
         public init(

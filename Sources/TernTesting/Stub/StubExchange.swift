@@ -124,10 +124,12 @@ final class StubExchange: Sendable {
 
     private func makeHead(_ answer: StubTransport.Answer) -> ResponseHead {
         let head = ResponseHead(
-            status: answer.status, version: .http11, target: attempt.request.target, headers: answer.headers)
+            status: answer.status, version: answer.version, target: attempt.request.target,
+            reason: answer.reasonPhrase, headers: answer.headers)
         state.withLock { state in
             state.outcome.head = head
-            state.outcome.metrics.httpVersion = .http11
+            state.outcome.metrics.httpVersion = answer.version
+            state.outcome.measured = answer.metrics
         }
         return head
     }
@@ -280,10 +282,15 @@ private struct PartialOutcome {
     var head: ResponseHead?
     var body = Data()
     var metrics = TaskMetrics()
+    /// The measurements of the real server that a recorder has asked.
+    var measured: TaskMetrics?
     var trailers: Headers = [:]
 
     func end(_ failure: FailureCause?) -> AttemptOutcome {
-        AttemptOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
+        var metrics = measured ?? metrics
+        // The limit on the total time is that of this attempt.
+        metrics.activeTime = self.metrics.activeTime
+        return AttemptOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
     }
 }
 

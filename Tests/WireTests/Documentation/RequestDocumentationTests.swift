@@ -148,6 +148,13 @@ struct RequestDocumentationTests {
                 let played = Client(baseURL: server.url, session: Session(stub: replay))
                 let same = try await played.get("users/1", as: User.self)
                 #expect(same.name == "Ada" && server.counts.requestsReceived == 1)
+
+                try recorder.recording.writeHAR(to: file, bodyLimit: 1 << 20)
+                let exportOfABrowser = file
+                let export = try Recording(har: Data(contentsOf: exportOfABrowser))
+                let stub = StubTransport(replaying: export)
+                let again = Client(baseURL: server.url, session: Session(stub: stub))
+                #expect(try await again.get("users/1", as: User.self).name == "Ada")
             }
         }
 

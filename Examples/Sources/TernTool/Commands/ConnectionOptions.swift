@@ -49,7 +49,7 @@ struct ConnectionOptions: ParsableArguments {
         help: "Write each request, as a command for curl, and each response to standard error, without secrets.")
     var verbose = false
 
-    @Flag(help: "With -v, show secrets in the command, so that it can be pasted.")
+    @Flag(help: "With -v, show secrets in the command, so that it can be pasted; with --har, write them to the file.")
     var reveal = false
 
     @Flag(name: .shortAndLong, help: "Show neither progress nor errors; the exit code tells what happened.")
@@ -132,8 +132,11 @@ struct ConnectionOptions: ParsableArguments {
     }
 
     /// Returns a session for requests that are tried again as often as `--retry` says.
+    ///
+    /// - Parameter makeSession: Returns the session of the complete configuration.
     func session(
-        for url: String, _ terminal: Terminal, change: (inout Session.Configuration) -> Void = { _ in }
+        for url: String, _ terminal: Terminal, change: (inout Session.Configuration) -> Void = { _ in },
+        makeSession: (Session.Configuration) -> Session = { Session(configuration: $0) }
     ) throws -> Session {
         var configuration = try configuration(for: [url], terminal)
         change(&configuration)
@@ -142,6 +145,6 @@ struct ConnectionOptions: ParsableArguments {
             policy.limit = retry
             configuration.interceptors.insert(RetryInterceptor(policy), at: 0)
         }
-        return Session(configuration: configuration)
+        return makeSession(configuration)
     }
 }

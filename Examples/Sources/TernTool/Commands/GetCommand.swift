@@ -1,6 +1,7 @@
 import ArgumentParser
 import Tern
 import TernHTTPCache
+import TernTesting
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -43,21 +44,47 @@ struct GetCommand: AsyncParsableCommand {
             connection.takeUser(from: &words.url)
             let place = try save.place()
             let (request, sent) = try send.request(words, headers: connection.header.headers)
-            let session = try connection.session(for: words.url, terminal) { if cache { $0.cache = HTTPCache.shared } }
+            var recorder: Recorder?
+            let session = try connection.session(for: words.url, terminal) {
+                if cache { $0.cache = HTTPCache.shared }
+            } makeSession: {
+                guard har != nil else { return Session(configuration: $0) }
+                let new = Recorder($0, redaction: connection.reveal ? .none : .secrets)
+                recorder = new
+                return Session(configuration: $0, recorder: new)
+            }
             connection.tell(request, sending: sent, save.curlWords(at: place), on: terminal)
-            if let download = try save.download(request, from: words.url, in: session) {
-                interrupt.cancels(download.task)
-                return try await Deadline.run(connection.timeLimit, cancel: download.task.cancel) {
-                    try await follow(download, on: terminal)
+            do {
+                if let download = try save.download(request, from: words.url, in: session) {
+                    interrupt.cancels(download.task)
+                    try await Deadline.run(connection.timeLimit, cancel: download.task.cancel) {
+                        try await follow(download, on: terminal)
+                    }
+                } else {
+                    // A device that cannot be opened is told before anything is sent.
+                    let output = try options.body.output(at: place)
+                    let stream = session.stream(request)
+                    interrupt.cancels(stream.task)
+                    try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
+                        try await write(stream, to: output, on: terminal)
+                    }
                 }
+            } catch {
+                // A failure is what such a file is for. The first error is the one to tell.
+                try? save(recorder, on: terminal)
+                throw error
             }
-            // A device that cannot be opened is told before anything is sent.
-            let output = try options.body.output(at: place)
-            let stream = session.stream(request)
-            interrupt.cancels(stream.task)
-            try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
-                try await write(stream, to: output, on: terminal)
-            }
+            try save(recorder, on: terminal)
+        }
+    }
+
+    /// Writes what was recorded to the file of `--har`.
+    private func save(_ recorder: Recorder?, on terminal: Terminal) throws {
+        guard let recorder, let har else { return }
+        do {
+            try recorder.recording.writeHAR(to: PathText.url(har), redaction: connection.reveal ? .none : .secrets)
+        } catch {
+            throw ReplayCommand.Failure(file: har, error)
         }
     }
 
@@ -65,6 +92,7 @@ struct GetCommand: AsyncParsableCommand {
     private var save: SaveOptions { options.save }
     private var connection: ConnectionOptions { options.connection }
     private var cache: Bool { options.cache }
+    private var har: String? { options.har }
     private var include: Bool { options.include }
 
     /// Writes the body, and with `-i` the rest to standard error. With `-I`, writes the head to the output.
@@ -131,10 +159,19 @@ struct GetOptions: ParsableArguments {
     @Flag(help: "Use and fill the cache of stored responses ('tern cache').")
     var cache = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Write each request and its response to a HAR file, redirects and failures included, without secrets; browsers and 'tern replay' show it. The body is then in memory until it is whole, and in the file at most its first 16 MiB.",
+            valueName: "file"),
+        completion: .file(extensions: ["har"]))
+    var har: String?
+
     @OptionGroup var body: BodyOptions
     @OptionGroup var connection: ConnectionOptions
 
     func validate() throws {
+        // Fails before anything is sent.
+        if let har { try PathText.checkFile(har, of: "--har") }
         if send.head, save.output != nil || save.remoteName || save.serverName {
             throw ValidationError("-I writes the head to standard output: -o, -O and -J are for a body")
         }

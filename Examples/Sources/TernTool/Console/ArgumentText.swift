@@ -104,6 +104,14 @@ enum PathText {
         if let path, path.isEmpty { throw ValidationError("-o needs the name of a file or folder") }
     }
 
+    /// Throws an error if a path is not that of a file in a folder that is there.
+    static func checkFile(_ path: String, of option: String) throws {
+        guard !path.isEmpty, case .file(let file) = try place(path) else {
+            throw ValidationError("\(option) needs the name of a file")
+        }
+        try FileText.checkFolder(of: file)
+    }
+
     /// A place that `-o` names.
     enum Place: Equatable {
         /// The standard output.

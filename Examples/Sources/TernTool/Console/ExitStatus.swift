@@ -29,7 +29,7 @@ enum ExitStatus {
         case let code as ExitCode: code.rawValue
         case let error as NetworkError: code(of: error.kind, status: error.status)
         case let error as TransferQueueError: code(of: error.kind)
-        case is Output.Failure, is FileText.Failure: file
+        case is Output.Failure, is FileText.Failure, is ReplayCommand.Failure: file
         case is ValidationError: usage
         case is Deadline.Passed: timeout
         default: other

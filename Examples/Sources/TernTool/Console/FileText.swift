@@ -56,6 +56,12 @@ enum FileText {
         if kind(of: path) == .folder { throw Failure(path: path, code: EISDIR) }
     }
 
+    /// Throws the system's words where the folder of a file is missing.
+    static func checkFolder(of path: String) throws(Failure) {
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
+        guard kind(of: folder) == .folder else { throw Failure(path: path, code: ENOENT) }
+    }
+
     /// Returns the content of a file.
     static func bytes(of path: String) throws(Failure) -> Data {
         let isInput = path == "-"
