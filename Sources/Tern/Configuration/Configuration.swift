@@ -54,8 +54,16 @@ extension Session {
         /// requests whole, which HTTP proxies do with requests to `http` URLs, gets them over HTTP/1.1. Applies to
         /// Linux only.
         public var usesHTTP2WithoutTLS = false
-        /// The use of HTTP/3. For this package alone until it can fall back to TCP.
-        package var http3 = HTTP3Use.never
+        /// The use of HTTP/3 for `https` URLs. `.never` by default.
+        ///
+        /// On Linux, HTTP/3 needs the libraries ngtcp2 (at least 1.11), nghttp3 (at least 1.8) and GnuTLS at run time.
+        /// Requests through a proxy or a Unix socket, and requests for another protocol such as WebSocket, go over TCP
+        /// with every value. On other systems, URLSession decides by itself: see ``HTTP3Use``.
+        ///
+        /// `TaskMetrics.httpVersion` is `.http3` for a request that HTTP/3 carried.
+        public var http3 = HTTP3Use.never
+        /// The time that an alternative has before TCP starts. Tests on busy machines change it.
+        package var http3HeadStart = Duration.milliseconds(200)
         /// A Boolean value that indicates whether compressed responses are requested and decompressed: gzip and
         /// deflate, and on Linux also brotli and zstd where libbrotlidec.so.1 and libzstd.so.1 are found. True by
         /// default.
@@ -212,7 +220,8 @@ extension Session.Configuration: CustomStringConvertible, CustomReflectable {
         let children: KeyValuePairs<String, Any> = [
             "headers": headers.map(\.description), "secretHeaderOrigins": secretHeaderOrigins, "timeouts": timeouts,
             "maximumConnectionsPerHost": maximumConnectionsPerHost, "maximumConnections": maximumConnections,
-            "allowsHTTP2": allowsHTTP2, "usesHTTP2WithoutTLS": usesHTTP2WithoutTLS, "decompresses": decompresses,
+            "allowsHTTP2": allowsHTTP2, "usesHTTP2WithoutTLS": usesHTTP2WithoutTLS, "http3": http3,
+            "decompresses": decompresses,
             "maximumDecompressedSize": maximumDecompressedSize,
             "maximumDecompressionRatio": maximumDecompressionRatio, "maximumBodySize": maximumBodySize,
             "maximumHeadSize": maximumHeadSize, "maximumRedirects": maximumRedirects, "proxies": proxies,

@@ -101,20 +101,40 @@ extension ExchangePool {
     func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
         guard let record = records.value[connection] else { return }
         if isAllowed {
-            extendedConnections[record.key, default: []].insert(connection)
+            extendedConnections.insert(connection, record.key)
         } else {
-            removeExtendedConnect(connection, record.key)
+            extendedConnections.remove(connection, record.key)
         }
     }
 
-    func removeExtendedConnect(_ connection: ConnectionPool.ConnectionID, _ key: ConnectionPool.KeyID) {
-        extendedConnections[key]?.remove(connection)
-        if extendedConnections[key]?.isEmpty == true { extendedConnections[key] = nil }
+    // MARK: Alternatives over HTTP/3
+
+    /// Returns whether an exchange waits for a connection that connects.
+    func isClaimed(_ connection: ConnectionPool.ConnectionID) -> Bool { pool.claimant(of: connection) != nil }
+
+    /// Called when a connection begins to race for an alternative.
+    func mayBeHTTP3(_ connection: ConnectionPool.ConnectionID) {
+        if let key = records.value[connection]?.key { alternativeConnections.insert(connection, key) }
+    }
+
+    /// Called when a connection turns out to be one over TCP, or takes no further exchange.
+    func isNotHTTP3(_ connection: ConnectionPool.ConnectionID) {
+        if let key = records.value[connection]?.key { alternativeConnections.remove(connection, key) }
+    }
+
+    /// Called when a connection to an alternative is open: those over TCP take no further exchange.
+    func movesToHTTP3(_ connection: ConnectionPool.ConnectionID) {
+        guard let key = records.value[connection]?.key else { return }
+        for other in records.value.connections
+        where records.value[other]?.key == key && !alternativeConnections.contains(other, key) {
+            draining(other)
+        }
     }
 
     /// Called when a connection takes no further exchange.
     func draining(_ connection: ConnectionPool.ConnectionID) {
         extendedConnectChanged(connection, isAllowed: false)
+        isNotHTTP3(connection)
         pool.draining(connection, actions: &actions.value)
         perform()
         stopSharers(of: records.value[connection]?.key)

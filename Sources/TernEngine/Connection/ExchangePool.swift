@@ -78,8 +78,10 @@ package final class ExchangePool {
     let records = Confined(ConnectionTable<ConnectionRecord>())
     /// The origins of the connections that another protocol uses, which the pool no longer counts.
     var detached: [ConnectionPool.ConnectionID: String] = [:]
-    /// The connections over HTTP/2 whose servers allow extended CONNECT, by their keys.
-    var extendedConnections: [ConnectionPool.KeyID: Set<ConnectionPool.ConnectionID>] = [:]
+    /// The connections over HTTP/2 whose servers allow extended CONNECT.
+    var extendedConnections = KeyedConnections()
+    /// The connections to alternatives over HTTP/3, and those that race with TCP for one.
+    var alternativeConnections = KeyedConnections()
     /// The exchanges that wait for a connection.
     var waiting: [UInt64: HTTPExchange] = [:]
     /// The keys whose exchanges wait to share a first connection, so that their time limits for connecting run.
@@ -157,13 +159,14 @@ package final class ExchangePool {
         guard let key = exchange.sharedDestination?.key, !exchange.refusesExtendedConnect,
             !exchange.needsFreshConnection, pool.hasFreeConnection(key)
         else { return false }
-        return extendedConnections[key]?.isEmpty == false
+        return extendedConnections.hasOne(of: key)
     }
 
     /// Lets an exchange start at once or wait for a connection.
     private func enqueue(_ exchange: HTTPExchange) {
         submitted = exchange
         let destination = exchange.route
+        if destination.takesAlternatives { destination.triesHTTP3 = connections.hasAlternative(for: destination) }
         let waitsForShared = destination.canShareConnections
         if !submit(exchange, waitsForShared) {
             // The pool has forgotten the key.
@@ -184,6 +187,7 @@ package final class ExchangePool {
         } else {
             perform()
         }
+        if destination.triesHTTP3 { openBeside(destination) }
     }
 
     /// Opens connections to a destination until there are `count` of them, as far as the limits allow. Exchanges that
@@ -195,7 +199,26 @@ package final class ExchangePool {
         let key = key(of: destination)
         let wanted = min(count, isShared ? 1 : min(settings.connectionsPerOrigin, settings.connections))
         let missing = wanted - pool.connectionCount(of: key)
-        guard missing > 0 else { return }
+        if missing > 0 { open(missing, of: key) }
+    }
+
+    /// Opens a connection to an alternative over HTTP/3 beside those over TCP, which serve the exchanges until it is
+    /// open, and take no further ones afterwards. A limit that leaves no room for it keeps them in use.
+    private func openBeside(_ destination: Destination) {
+        guard let key = destination.key, destinations[key]?.takesAlternatives == true,
+            !alternativeConnections.hasOne(of: key), hasOpenConnection(key),
+            pool.connectionCount(of: key) < settings.connectionsPerOrigin
+        else { return }
+        open(1, of: key)
+    }
+
+    private func hasOpenConnection(_ key: ConnectionPool.KeyID) -> Bool {
+        records.value.connections.contains { connection in
+            records.value[connection].map { $0.isOpen && $0.key == key } ?? false
+        }
+    }
+
+    private func open(_ missing: Int, of key: ConnectionPool.KeyID) {
         // A connection stays that connects for an exchange which is withdrawn.
         let exchanges = lastID + 1...lastID + UInt64(missing)
         lastID = exchanges.upperBound
@@ -235,6 +258,7 @@ package final class ExchangePool {
         var key = PoolKey(origin: destination.origin)
         key.policy = destination.trust?.identifier ?? 0
         key.versions = destination.isForUpgrade ? 2 : destination.usesHTTP3 ? 3 : destination.allowsHTTP2 ? 1 : 0
+        if destination.takesAlternatives { key.versions += 4 }
         // A destination never changes its proxy, which the configuration of the session determines.
         let number = pool.index(of: key)
         destination.key = number
@@ -364,6 +388,7 @@ package final class ExchangePool {
             guard let exchange = waiting[change.exchange] else { continue }
             if pool.connection(for: change.exchange) != nil {
                 exchange.startsConnecting()
+                if let connection = pool.connection(for: change.exchange) { connections.becameNeeded(connection) }
             } else if !pool.waitsToShare(change.exchange) {
                 exchange.stopsConnecting()
             }
@@ -435,7 +460,8 @@ package final class ExchangePool {
     @discardableResult
     func forget(_ connection: ConnectionPool.ConnectionID) -> Bool {
         guard let record = records.value.remove(connection) else { return false }
-        removeExtendedConnect(connection, record.key)
+        extendedConnections.remove(connection, record.key)
+        alternativeConnections.remove(connection, record.key)
         return true
     }
 
@@ -447,7 +473,8 @@ package final class ExchangePool {
                 proxy, ProxyAddress.authority(destination.host, port: destination.port))
         }
         records.value[connection] = ConnectionRecord(key: key)
-        connections.open(connection, to: destination, authorize: authorize)
+        connections.open(
+            connection, to: destination, isBeside: { hasOpenConnection(key) }, authorize: authorize)
     }
 }
 

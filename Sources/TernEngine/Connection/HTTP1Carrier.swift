@@ -175,6 +175,7 @@ final class HTTP1Carrier: ExchangeCarrier {
                 if connection.isLateTimeout, let exchange, Self.isIdempotent(exchange.method) {
                     return fail(EngineError(.connectionLost, "the server ended an idle connection"), isDead: true)
                 }
+                if let exchange { pool.received(head, for: exchange) }
                 exchange?.handler.didReceive(head)
                 continueBody()
             case .body(let range):

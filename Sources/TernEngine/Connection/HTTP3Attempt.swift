@@ -7,6 +7,14 @@ import Glibc
 import Musl
 #endif
 
+/// The owner of an attempt to connect over HTTP/3.
+protocol HTTP3AttemptOwner: AnyObject {
+    /// Called when the addresses are known.
+    func attemptStartsHandshakes(_ attempt: HTTP3Attempt)
+    func attempt(_ attempt: HTTP3Attempt, didConnect carrier: HTTP3Carrier)
+    func attempt(_ attempt: HTTP3Attempt, didFail error: EngineError)
+}
+
 /// Opens a connection over HTTP/3 to a destination: names (`ConnectPreparation`) → handshakes with its addresses, the
 /// first of which wins → a decision of the caller's code about the certificates, if there is one. Confined to the loop's
 /// thread.
@@ -16,8 +24,13 @@ final class HTTP3Attempt {
     let id: ConnectionPool.ConnectionID
     let destination: Destination
     private let context: LoopContext
-    private weak var owner: LoopConnections?
-    private lazy var preparation = ConnectPreparation(destination, context: context, owner: self)
+    /// The place of the server; nil for the host and the port of the origin. The certificates are those of the origin
+    /// (RFC 7838 §2.1).
+    private let alternative: AlternativeService?
+    private weak var connections: LoopConnections?
+    private weak var owner: (any HTTP3AttemptOwner)?
+    private lazy var preparation = ConnectPreparation(
+        destination, at: alternative, context: context, owner: self)
     private var race = HappyEyeballs([])
     private var racers: [Int: HTTP3Carrier] = [:]
     /// The most telling error of all attempts.
@@ -30,13 +43,19 @@ final class HTTP3Attempt {
     private var review: (number: UInt64, task: Task<Void, Never>)?
 
     init(
-        _ id: ConnectionPool.ConnectionID, to destination: Destination, context: LoopContext, owner: LoopConnections
+        _ id: ConnectionPool.ConnectionID, to destination: Destination, at alternative: AlternativeService? = nil,
+        context: LoopContext, connections: LoopConnections, owner: any HTTP3AttemptOwner
     ) {
         self.id = id
         self.destination = destination
+        self.alternative = alternative
         self.context = context
+        self.connections = connections
         self.owner = owner
     }
+
+    /// Whether code of the caller decides about the certificates.
+    var isReviewing: Bool { review != nil }
 
     /// Starts the attempt. The owner can be called before this method returns.
     func start() {
@@ -80,14 +99,15 @@ final class HTTP3Attempt {
     }
 
     private func open(_ index: Int) {
-        guard let owner, let trust = destination.trust else { return }
+        guard let connections, let trust = destination.trust else { return }
         do throws(EngineError) {
             let target = TLSTarget(
                 host: destination.host, authority: destination.name, protocols: ["h3"],
-                origin: "\(destination.origin) quic")
+                origin: "\(destination.origin) quic \(alternative?.name ?? "")")
             let verifier = try TLSVerifier(policy: trust, target: target)
             let carrier = HTTP3Carrier(
-                id, to: race.addresses[index], verifier: verifier, attempt: self, pool: owner, context: context)
+                id, of: destination, at: alternative, to: race.addresses[index], verifier: verifier, attempt: self,
+                pool: connections, context: context)
             racers[index] = carrier
             try carrier.open(from: destination.localEndpoint)
         } catch {
@@ -147,6 +167,7 @@ extension HTTP3Attempt: ConnectPreparationOwner, TimerHandler, AnswerHandler {
     func preparation(_ preparation: ConnectPreparation, didFind addresses: ConnectPreparation.Addresses) {
         opening.nameLookupEnd = context.now
         race = HappyEyeballs(addresses.peer)
+        owner?.attemptStartsHandshakes(self)
         proceed()
     }
 

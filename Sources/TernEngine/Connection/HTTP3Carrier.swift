@@ -23,6 +23,9 @@ final class HTTP3Carrier {
     private static let leastSilence: UInt64 = 3_000_000_000
 
     let id: ConnectionPool.ConnectionID
+    private let destination: Destination
+    /// The alternative of the destination that the connection leads to; nil for the host and the port of the origin.
+    let alternative: AlternativeService?
     let remote: SocketAddress
     unowned let pool: LoopConnections
     private let context: LoopContext
@@ -46,10 +49,13 @@ final class HTTP3Carrier {
     private var unansweredSince: UInt64 = 0
 
     init(
-        _ id: ConnectionPool.ConnectionID, to remote: SocketAddress, verifier: TLSVerifier, attempt: HTTP3Attempt,
-        pool: LoopConnections, context: LoopContext
+        _ id: ConnectionPool.ConnectionID, of destination: Destination, at alternative: AlternativeService?,
+        to remote: SocketAddress, verifier: TLSVerifier, attempt: HTTP3Attempt, pool: LoopConnections,
+        context: LoopContext
     ) {
         self.id = id
+        self.destination = destination
+        self.alternative = alternative
         self.remote = remote
         self.verifier = verifier
         self.attempt = attempt
@@ -206,6 +212,10 @@ final class HTTP3Carrier {
         let error = verifier.failure ?? error
         sayGoodbye()
         let attempt = attempt
+        // A network can stop to carry UDP, and a server can fail on every request: the next ones go over TCP.
+        if attempt == nil, !streams.isEmpty, let alternative {
+            pool.settings.alternatives.failed(alternative, of: destination, now: context.now)
+        }
         session?.connectionClosed(error)
         close()
         if let attempt { attempt.carrier(self, didFail: error) } else { pool.closed(self) }

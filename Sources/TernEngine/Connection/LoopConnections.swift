@@ -20,6 +20,7 @@ package final class LoopConnections {
     private enum Entry {
         case connecting(ConnectAttempt)
         case connectingOverHTTP3(HTTP3Attempt)
+        case racing(RacingAttempt)
         case open(any PooledCarrier)
     }
 
@@ -31,6 +32,10 @@ package final class LoopConnections {
         /// The tickets of TLS. All loops of a session share them.
         let resumption = TLSResumption()
         let http3Resumption = HTTP3Resumption()
+        /// The alternatives over HTTP/3. All loops of a session share them.
+        let alternatives = Alternatives()
+        /// The time in nanoseconds after which TCP starts, while an alternative has not answered.
+        package var http3HeadStart: UInt64 = 200_000_000
         /// The limits for the silence of connections over HTTP/2.
         var liveness = HTTP2Liveness.Limits()
         /// The limits for the silence of connections over HTTP/1 that owe an answer.
@@ -91,6 +96,12 @@ package final class LoopConnections {
         pool.extendedConnectChanged(carrier.id, isAllowed: isAllowed)
     }
 
+    /// Takes account of the alternatives that a response names.
+    func received(_ head: ReceivedHead, for exchange: HTTPExchange, over alternative: AlternativeService? = nil) {
+        guard exchange.destination.takesAlternatives else { return }
+        settings.alternatives.learn(from: head, of: exchange.destination, over: alternative, now: context.now)
+    }
+
     func draining(_ carrier: any PooledCarrier) { pool.draining(carrier.id) }
 
     func requiresHTTP1(_ carrier: any PooledCarrier) { pool.requiresHTTP1(carrier.id) }
@@ -101,14 +112,28 @@ package final class LoopConnections {
 
 /// The calls of `ExchangePool`.
 extension LoopConnections {
-    /// Opens a connection.
+    /// Whether the next connection to a destination tries HTTP/3.
+    func hasAlternative(for destination: Destination) -> Bool {
+        settings.alternatives.best(for: destination, now: context.now) != nil
+    }
+
+    /// Opens a connection. `isBeside` tells whether others to the same destination are open.
     func open(
-        _ connection: ConnectionPool.ConnectionID, to destination: Destination,
+        _ connection: ConnectionPool.ConnectionID, to destination: Destination, isBeside: () -> Bool,
         authorize: @escaping ProxyTunnel.Authorize
     ) {
         if destination.usesHTTP3 {
-            let attempt = HTTP3Attempt(connection, to: destination, context: context, owner: self)
+            let attempt = HTTP3Attempt(
+                connection, to: destination, context: context, connections: self, owner: self)
             entries.value[connection] = .connectingOverHTTP3(attempt)
+            return attempt.start()
+        }
+        if let alternative = settings.alternatives.best(for: destination, now: context.now) {
+            let attempt = RacingAttempt(
+                connection, to: destination, at: alternative, isBeside: isBeside(), context: context,
+                authorize: authorize, owner: self)
+            entries.value[connection] = .racing(attempt)
+            pool.mayBeHTTP3(connection)
             return attempt.start()
         }
         let attempt = ConnectAttempt(
@@ -140,6 +165,11 @@ extension LoopConnections {
         pool.returned(exchange)
     }
 
+    /// Tells a connection that an exchange waits for it.
+    func becameNeeded(_ connection: ConnectionPool.ConnectionID) {
+        if case .racing(let attempt) = entries.value[connection] { attempt.becameNeeded() }
+    }
+
     /// Closes a connection, which may still be connecting. No exchange is left on it.
     func close(_ connection: ConnectionPool.ConnectionID) {
         end(connection)
@@ -150,6 +180,7 @@ extension LoopConnections {
         switch entries.value.remove(connection) {
         case .connecting(let attempt): attempt.cancel()
         case .connectingOverHTTP3(let attempt): attempt.cancel()
+        case .racing(let attempt): attempt.cancel()
         case .open(let carrier): carrier.close()
         case nil: break
         }
@@ -168,24 +199,50 @@ extension LoopConnections: ConnectAttemptOwner {
             entries.value[attempt.id] = .open(carrier)
             pool.connected(attempt.id, capacity: 1, isShared: true)
         } catch {
-            self.attempt(attempt, didFail: error)
+            failed(attempt.id, error)
         }
     }
 
-    func attempt(_ attempt: HTTP3Attempt, didConnect carrier: HTTP3Carrier) {
-        entries.value[attempt.id] = .open(carrier)
-        pool.connected(attempt.id, capacity: 1, isShared: true)
+    func attempt(_ attempt: ConnectAttempt, didFail error: EngineError) { failed(attempt.id, error) }
+
+    private func failed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError) {
+        entries.value[connection] = nil
+        pool.connectFailed(connection, error)
+    }
+}
+
+extension LoopConnections: HTTP3AttemptOwner {
+    func attemptStartsHandshakes(_ attempt: HTTP3Attempt) {}
+
+    func attempt(_ attempt: HTTP3Attempt, didConnect carrier: HTTP3Carrier) { connected(carrier) }
+
+    func attempt(_ attempt: HTTP3Attempt, didFail error: EngineError) { failed(attempt.id, error) }
+
+    private func connected(_ carrier: HTTP3Carrier) {
+        entries.value[carrier.id] = .open(carrier)
+        pool.connected(carrier.id, capacity: 1, isShared: true)
         carrier.reportCapacity()
     }
+}
 
-    func attempt(_ attempt: HTTP3Attempt, didFail error: EngineError) {
-        entries.value[attempt.id] = nil
-        pool.connectFailed(attempt.id, error)
+/// The calls of `RacingAttempt`.
+extension LoopConnections {
+    /// Whether an exchange waits for a connection that connects.
+    func isClaimed(_ connection: ConnectionPool.ConnectionID) -> Bool { pool.isClaimed(connection) }
+
+    func race(_ race: RacingAttempt, didConnect carrier: HTTP3Carrier) {
+        connected(carrier)
+        pool.movesToHTTP3(carrier.id)
     }
 
-    func attempt(_ attempt: ConnectAttempt, didFail error: EngineError) {
-        entries.value[attempt.id] = nil
-        pool.connectFailed(attempt.id, error)
+    func race(
+        _ race: RacingAttempt, didConnect attempt: ConnectAttempt, over stream: ByteStream,
+        opening: ConnectionInfo.Opening
+    ) {
+        pool.isNotHTTP3(race.id)
+        self.attempt(attempt, didConnect: stream, opening: opening)
     }
+
+    func race(_ race: RacingAttempt, didFail error: EngineError) { failed(race.id, error) }
 }
 #endif

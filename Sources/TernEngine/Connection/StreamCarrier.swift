@@ -26,6 +26,9 @@ final class CarriedStream {
 protocol StreamCarrier: PooledCarrier {
     associatedtype StreamID: Hashable
 
+    var pool: LoopConnections { get }
+    /// The alternative of the destination that the connection leads to; nil for none.
+    var alternative: AlternativeService? { get }
     var streams: [StreamID: CarriedStream] { get set }
     /// Returns bytes of a response to the window of their stream.
     func consume(_ stream: StreamID, count: Int)
@@ -36,6 +39,8 @@ protocol StreamCarrier: PooledCarrier {
 }
 
 extension StreamCarrier {
+    var alternative: AlternativeService? { nil }
+
     /// Delivers the bytes of streams whose readers want them again.
     func deliverHeld() {
         for (number, stream) in streams where stream.exchange.isReading && (!stream.held.isEmpty || stream.hasEnded) {
@@ -76,6 +81,7 @@ extension StreamCarrier {
         receiving.hasResponse = true
         // The connection does not serve the origin: further requests go to another (RFC 9110 §15.5.20).
         if head.status == 421 { takeNoMore() }
+        pool.received(head, for: receiving.exchange, over: alternative)
         receiving.exchange.handler.didReceiveBytes(head.bytes.count)
         receiving.exchange.handler.didReceive(head)
     }

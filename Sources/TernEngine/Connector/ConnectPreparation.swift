@@ -44,14 +44,20 @@ final class ConnectPreparation {
     }
 
     private let destination: Destination
+    /// The place of the server in place of its host and port; nil for those.
+    private let alternative: AlternativeService?
     private let context: LoopContext
     private weak var owner: (any ConnectPreparationOwner)?
     private var found = Addresses()
     private var expected: [Expected] = []
     private var lookUps: [LookUp] = []
 
-    init(_ destination: Destination, context: LoopContext, owner: any ConnectPreparationOwner) {
+    init(
+        _ destination: Destination, at alternative: AlternativeService? = nil, context: LoopContext,
+        owner: any ConnectPreparationOwner
+    ) {
         self.destination = destination
+        self.alternative = alternative
         self.context = context
         self.owner = owner
     }
@@ -68,9 +74,10 @@ final class ConnectPreparation {
             lookUp(proxy.host, port: proxy.port, for: .peer)
             if proxy.needsLocalNames { findServer() }
         } else if let addresses = destination.addresses {
-            found.peer = addresses
+            found.peer = alternative.map { place in addresses.map { $0.with(port: place.port) } } ?? addresses
         } else {
-            lookUp(destination.host, port: destination.port, for: .peer)
+            lookUp(
+                alternative?.host ?? destination.host, port: alternative?.port ?? destination.port, for: .peer)
         }
         prepare([destination.trust, destination.proxyTrust].compactMap(\.self).filter { !$0.isPrepared })
         endIfDone()

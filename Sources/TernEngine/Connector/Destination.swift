@@ -19,6 +19,8 @@ package final class Destination {
     package let assumesHTTP2: Bool
     /// Whether connections speak HTTP/3 alone.
     package let usesHTTP3: Bool
+    /// Whether alternatives over HTTP/3 are used that the server names.
+    package let takesAlternatives: Bool
     package let proxy: ProxyAddress?
     /// The trust policy of an HTTPS proxy.
     package let proxyTrust: TLSPolicy?
@@ -35,11 +37,14 @@ package final class Destination {
     var key: ConnectionPool.KeyID?
     /// Whether the server chose HTTP/1.1 although HTTP/2 was offered, or requires it.
     var speaksHTTP1 = false
+    /// Whether the next connection tries HTTP/3, because an alternative is known.
+    var triesHTTP3 = false
 
     /// - Parameter origin: The origin of the requests, `https://host:port`.
     package init(
         origin: String, host: String, port: UInt16, authority: String, trust: TLSPolicy? = nil,
-        allowsHTTP2: Bool = false, assumesHTTP2: Bool = false, usesHTTP3: Bool = false, proxy: ProxyAddress? = nil,
+        allowsHTTP2: Bool = false, assumesHTTP2: Bool = false, usesHTTP3: Bool = false,
+        takesAlternatives: Bool = false, proxy: ProxyAddress? = nil,
         proxyTrust: TLSPolicy? = nil, addresses: [SocketAddress]? = nil, unixSocketPath: String? = nil,
         localEndpoint: LocalEndpoint = .any,
         isForUpgrade: Bool = false
@@ -61,7 +66,12 @@ package final class Destination {
         isForwarded = trust == nil && !isForUpgrade && (proxy?.kind == .http || proxy?.kind == .https)
         self.assumesHTTP2 = assumesHTTP2 && trust == nil && !isForwarded && !isForUpgrade
         // Through a proxy there is no UDP, and HTTP/1.1 alone switches protocols.
-        self.usesHTTP3 = usesHTTP3 && trust != nil && proxy == nil && unixSocketPath == nil && !isForUpgrade
+        let allowsHTTP3 = trust != nil && proxy == nil && unixSocketPath == nil && !isForUpgrade
+        self.usesHTTP3 = usesHTTP3 && allowsHTTP3
+        // QUIC presents no identity. A server whose certificate is not checked does not speak for its origin.
+        self.takesAlternatives =
+            takesAlternatives && allowsHTTP3 && !usesHTTP3 && trust?.options.identity == nil
+            && trust?.options.authenticates == true
         self.allowsHTTP2 = allowsHTTP2 && trust != nil && !isForUpgrade || self.assumesHTTP2
     }
 
@@ -76,6 +86,7 @@ package final class Destination {
         allowsHTTP2 = false
         assumesHTTP2 = false
         usesHTTP3 = false
+        takesAlternatives = false
         proxy = other.proxy
         proxyTrust = other.proxyTrust
         addresses = other.addresses
@@ -98,7 +109,7 @@ package final class Destination {
     package var isSecure: Bool { trust != nil }
 
     /// Whether a connection can carry several exchanges at a time.
-    var canShareConnections: Bool { usesHTTP3 || allowsHTTP2 && !speaksHTTP1 }
+    var canShareConnections: Bool { usesHTTP3 || triesHTTP3 || allowsHTTP2 && !speaksHTTP1 }
 
     /// The host and port, for texts of errors.
     var name: String { unixSocketPath.map { "the Unix socket \($0)" } ?? "\(host):\(port)" }

@@ -68,6 +68,9 @@ package struct TLSOptions: Sendable {
     package var continuesUnverified = false
 
     package init() {}
+
+    /// Whether a server proves that it is the host of the request.
+    var authenticates: Bool { checksHostName && anchors != .none }
 }
 
 /// The certificates of a server, in DER form.

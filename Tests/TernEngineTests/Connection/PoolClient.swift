@@ -12,6 +12,7 @@ struct Endpoint: Sendable {
     var allowsHTTP2 = false
     /// Speaks HTTP/2 without TLS.
     var assumesHTTP2 = false
+    var takesAlternatives = false
     var proxy: ProxyAddress?
     /// The port of the origin; nil for that of the address. A Unix socket has none.
     var port: UInt16?
@@ -41,7 +42,8 @@ struct Endpoint: Sendable {
         if address.family == .unix { path = address.text }
         return Destination(
             origin: origin, host: host, port: port ?? address.port, authority: authority, trust: policy,
-            allowsHTTP2: allowsHTTP2, assumesHTTP2: assumesHTTP2, proxy: proxy, addresses: [address],
+            allowsHTTP2: allowsHTTP2, assumesHTTP2: assumesHTTP2, takesAlternatives: takesAlternatives,
+            proxy: proxy, addresses: [address],
             unixSocketPath: path)
     }
 }
@@ -96,7 +98,7 @@ final class WireHarness: Sendable {
     init(
         connectionsPerOrigin: Int = 6, connections: Int = 64, headLimit: Int = 256 << 10,
         liveness: HTTP2Liveness.Limits = .init(), path: HTTP1Liveness.Limits = .init(),
-        handshakeTurn: UInt64? = nil, room: SharedRoom.Part? = nil,
+        handshakeTurn: UInt64? = nil, http3HeadStart: UInt64? = nil, room: SharedRoom.Part? = nil,
         authorize: @escaping ProxyTunnel.Authorize = { _, _ in nil }
     ) throws {
         if let problem = EventLoop.shared.problem() { throw problem }
@@ -108,6 +110,7 @@ final class WireHarness: Sendable {
             settings.connection.liveness = liveness
             settings.connection.path = path
             if let handshakeTurn { settings.handshakeTurn = handshakeTurn }
+            if let http3HeadStart { settings.connection.http3HeadStart = http3HeadStart }
             settings.room = room
             return PoolClient(settings, context: context, id: id)
         }

@@ -9,6 +9,8 @@ struct PeerConfiguration {
     let ports: PeerServer.Ports
     /// The port of the server behind this one.
     let behind: Int
+    /// The alternative over HTTP/3 that caddy names; nil for itself.
+    var offer: PeerServer.Offer?
 
     /// Writes the files, and returns the program with its arguments.
     func write() throws -> [String] {
@@ -149,10 +151,31 @@ struct PeerConfiguration {
         }
         https://:\(ports.secure) {
             tls \(folder)/server.pem \(folder)/server.key
+            \(offerField)
             import paths
         }
+        \(misdirectedSite)
 
         """
+    }
+
+    private var offerField: String {
+        switch offer {
+        case .port(let port), .misdirected(let port): "header Alt-Svc `h3=\":\(port)\"`"
+        case nil: ""
+        }
+    }
+
+    /// A site that serves no other origin.
+    private var misdirectedSite: String {
+        guard case .misdirected(let port) = offer else { return "" }
+        return """
+            https://:\(port) {
+                bind 127.0.0.1
+                tls \(folder)/server.pem \(folder)/server.key
+                respond 421
+            }
+            """
     }
 
     /// An application for hypercorn. Beside the paths of `PeerServer`, `/trailers` ends with the fields `x-end` and

@@ -81,6 +81,14 @@ final class PeerServer: Sendable {
         }
     }
 
+    /// An alternative over HTTP/3 that caddy names in place of itself.
+    enum Offer: Sendable {
+        /// The port of another server.
+        case port(Int)
+        /// A port of the same program, which answers every request with 421.
+        case misdirected(Int)
+    }
+
     /// Whether caddy and the libraries of HTTP/3 are installed.
     static let hasHTTP3 = Kind.caddy.isExpected && HTTP3Session.obstacle == nil
 
@@ -103,8 +111,11 @@ final class PeerServer: Sendable {
         let secure: Int
     }
 
-    init(_ kind: Kind) async throws {
+    private let offer: Offer?
+
+    init(_ kind: Kind, offer: Offer? = nil) async throws {
         self.kind = kind
+        self.offer = offer
         upstream = try PeerUpstream()
         ports = try Ports(plain: LoopbackPort.free(), secure: LoopbackPort.free())
         folder = FileManager.default.temporaryDirectory.appending(path: "tern-peer-\(UUID().uuidString)")
@@ -207,7 +218,7 @@ final class PeerServer: Sendable {
     private func start() async throws {
         let backendPort = backend?.ports.plain ?? upstream.server.port
         let arguments = try PeerConfiguration(
-            kind: kind, folder: folder.path, ports: ports, behind: backendPort
+            kind: kind, folder: folder.path, ports: ports, behind: backendPort, offer: offer
         ).write()
         let output = folder.appending(path: "output-\(UUID().uuidString)").path
         let child = try Child(arguments, output: output)

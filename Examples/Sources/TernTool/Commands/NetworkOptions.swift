@@ -35,6 +35,11 @@ struct NetworkOptions: ParsableArguments {
             valueName: "proxy"))
     var proxy: String?
 
+    @Flag(
+        name: [.customLong("http3"), .customLong("http3-only")],
+        help: "Ask servers of https URLs over HTTP/3 alone, which they must speak.")
+    var http3 = false
+
     func validate() throws {
         if let proxy { _ = try ProxyText.proxies(proxy) }
         // Seen by other users of the machine until here.
@@ -54,6 +59,7 @@ struct NetworkOptions: ParsableArguments {
     /// Sets what the options say.
     func apply(to configuration: inout Session.Configuration) throws {
         if let proxy { configuration.proxies = try ProxyText.proxies(proxy) }
+        if http3 { configuration.http3 = .always }
         if trustsAll {
             configuration.trust.standard = .unchecked
         } else if let path = authoritiesPath {

@@ -22,7 +22,7 @@ extension EngineAttempt: ExchangeHandler {
     func didConnect(_ connection: ConnectionInfo) {
         self.connection = connection
         if isQueued { setIsQueued(false) }
-        if connection.version == .http2 { waitForContinue() }
+        if connection.version == .http2 || connection.version == .http3 { waitForContinue() }
         if usesExtendedConnect { applyPause() }
         clock.connected(now)
         inTable { $0.watch(clock) }

@@ -80,13 +80,19 @@ struct DestinationCache {
         // A Unix socket replaces every host and every proxy.
         let proxy = request.unixSocketPath == nil ? settings.proxies.proxy(for: target) : nil
         let addresses = HostOverride.entry(of: target.host, port: port, in: settings.addresses)
-        return Destination(
+        let destination = Destination(
             origin: target.origin, host: target.host, port: port, authority: authority,
             trust: policy, allowsHTTP2: settings.allowsHTTP2 && !request.avoidsHTTP2,
-            assumesHTTP2: settings.usesHTTP2WithoutTLS, usesHTTP3: settings.http3 == .always, proxy: proxy,
+            assumesHTTP2: settings.usesHTTP2WithoutTLS, usesHTTP3: settings.http3 == .always,
+            takesAlternatives: settings.http3 == .whenOffered && !request.avoidsHTTP2, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
             addresses: addresses?.map { $0.with(port: port) }, unixSocketPath: request.unixSocketPath,
             localEndpoint: settings.localEndpoint, isForUpgrade: request.upgrade != nil)
+        if destination.usesHTTP3, policy?.options.identity != nil {
+            throw FailureCause(
+                .unsupported, "a client identity for \(target.host) cannot be presented over HTTP/3")
+        }
+        return destination
     }
 }
 

@@ -154,6 +154,7 @@ struct ConnectionSettings: Sendable {
         maximumConnections = max(1, configuration.maximumConnections)
         var connection = LoopConnections.Settings()
         connection.headLimit = configuration.maximumHeadSize
+        connection.http3HeadStart = configuration.http3HeadStart.wholeNanoseconds
         self.connection = connection
         trust = configuration.trust.isDefault ? nil : configuration.trust
         queueOrder = configuration.queueOrder
@@ -162,7 +163,9 @@ struct ConnectionSettings: Sendable {
         uses = configuration.maximumConnectionUses ?? .max
         allowsHTTP2 = configuration.allowsHTTP2
         usesHTTP2WithoutTLS = configuration.usesHTTP2WithoutTLS
-        http3 = configuration.http3
+        // The first use loads the libraries.
+        let cannotUse = configuration.http3 == .whenOffered && HTTP3Session.obstacle != nil
+        http3 = cannotUse ? .never : configuration.http3
         authorities = configuration.authorities
         proxies = ProxySelector(configuration.proxies)
         // The addresses are numeric: any other is a `problem`, which prevents every request.

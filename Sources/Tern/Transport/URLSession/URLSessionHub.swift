@@ -107,7 +107,8 @@ final class URLSessionHub: NSObject, Sendable {
             attempt.fail(failure)
             return settle(attempt)
         }
-        guard !attempt.isEnded, let request = URLSessionRequest.make(attempt.attempt.request) else {
+        let request = URLSessionRequest.make(attempt.attempt.request, assumesHTTP3: settings.assumesHTTP3)
+        guard !attempt.isEnded, let request else {
             attempt.fail(FailureCause(.invalidRequest, "URLSession cannot read the URL"))
             return settle(attempt)
         }

@@ -11,12 +11,17 @@ enum URLSessionRequest {
     static let noTimeout: TimeInterval = 604_800
 
     /// Returns the request; nil if the system cannot read the URL.
-    static func make(_ request: WireRequest) -> URLRequest? {
+    ///
+    /// - Parameter assumesHTTP3: Whether the server is known to speak HTTP/3.
+    static func make(_ request: WireRequest, assumesHTTP3: Bool = false) -> URLRequest? {
         guard var url = request.target.url else { return nil }
         if request.upgrade != nil, let socketURL = socketURL(url) { url = socketURL }
         var result = URLRequest(url: url, cachePolicy: .useProtocolCachePolicy, timeoutInterval: noTimeout)
         result.httpMethod = request.method.rawValue
         result.httpShouldHandleCookies = false
+        #if canImport(Darwin)
+        result.assumesHTTP3Capable = assumesHTTP3
+        #endif
         for field in fields(request) { result.setValue(field.value, forHTTPHeaderField: field.name) }
         return result
     }

@@ -14,12 +14,15 @@ struct URLSessionSettings: Sendable {
     /// The certificates of the only trusted authorities, in DER form; nil for those of the system.
     let anchors: [Data]?
     let trust: TrustPolicies
+    /// Whether the servers are known to speak HTTP/3.
+    let assumesHTTP3: Bool
     /// The reason why no request of this session can be sent; nil if requests can be sent.
     let refusal: FailureCause?
 
     init(_ configuration: Session.Configuration) {
         maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
         trust = configuration.trust
+        assumesHTTP3 = configuration.http3 == .always
         proxies = URLSessionProxies(configuration.proxies)
         do throws(FailureCause) {
             try Self.checkNetwork(configuration)
