@@ -20,6 +20,8 @@ extension NetworkError {
         fields.body = body
         fields.metrics = metrics
         fields.underlying = failure.underlying
+        fields.isStatedUnprocessed = failure.wasNotProcessed
+        fields.http2Code = failure.http2Code
         fields.label = request.label
         self.init(fields)
     }

@@ -14,16 +14,19 @@ package final class FailureCause: Error {
     /// Whether the server stated that it has not processed the request. Then a request of any method is sent again, if
     /// its body can be (RFC 9113 §8.7).
     package let wasNotProcessed: Bool
+    /// The error code of HTTP/2 with which the server reset the stream or ended the connection; nil without one.
+    package let http2Code: UInt32?
 
     package init(
         _ kind: NetworkError.Kind, _ reason: String, underlying: (any Error)? = nil,
-        isDeadPooledConnection: Bool = false, wasNotProcessed: Bool = false
+        isDeadPooledConnection: Bool = false, wasNotProcessed: Bool = false, http2Code: UInt32? = nil
     ) {
         self.kind = kind
         self.reason = reason
         self.underlying = underlying
         self.isDeadPooledConnection = isDeadPooledConnection
         self.wasNotProcessed = wasNotProcessed
+        self.http2Code = http2Code
     }
 
     /// Returns the failure of a collected response whose body exceeds the limit in bytes.
@@ -45,7 +48,7 @@ package final class FailureCause: Error {
     func caused(by error: any Error) -> FailureCause {
         FailureCause(
             kind, reason, underlying: error, isDeadPooledConnection: isDeadPooledConnection,
-            wasNotProcessed: wasNotProcessed)
+            wasNotProcessed: wasNotProcessed, http2Code: http2Code)
     }
 }
 

@@ -35,6 +35,9 @@ public struct NetworkError: Error, Sendable {
         var attempts = 1
         var attemptsDuration: Duration?
         var coding: JSONCoding?
+        /// Whether the server stated that it has not processed the request.
+        var isStatedUnprocessed = false
+        var http2Code: UInt32?
     }
 
     private var storage: Storage
@@ -177,6 +180,20 @@ public struct NetworkError: Error, Sendable {
         default: nil
         }
     }
+    /// A Boolean value that indicates whether the server certainly has not processed the request of the last attempt: it
+    /// stated so (REFUSED_STREAM, GOAWAY or HTTP_1_1_REQUIRED, RFC 9113 §8.7), or no connection was made, so that nothing
+    /// was sent. Such a request can be sent again, whatever its method. False if it is not known.
+    public var wasNotProcessed: Bool {
+        switch kind {
+        case .dns, .connectionRefused, .connectionFailed, .connectTimedOut, .queueTimedOut, .untrustedServer,
+            .pinMismatch:
+            true
+        default: storage.fields.isStatedUnprocessed
+        }
+    }
+    /// The error code with which the server reset the stream or ended the connection over HTTP/2, for example 11 for
+    /// ENHANCE_YOUR_CALM (RFC 9113 §7); nil for other failures, other protocols, and on Apple's systems.
+    public var http2Code: UInt32? { storage.fields.http2Code }
     /// The status of the response, if it arrived.
     public var status: Int? { response?.status }
     /// A Boolean value that indicates whether the server refused the request because there is no such resource: with

@@ -44,10 +44,13 @@ package struct EngineError: Error, Sendable, Equatable {
     package var reason: String
     /// The error number of the system call that failed; 0 without one.
     package var code: Int32
+    /// The error code of HTTP/2 with which the server reset the stream or ended the connection; nil without one.
+    package var http2Code: UInt32?
 
-    package init(_ kind: Kind, _ reason: String, code: Int32 = 0) {
+    package init(_ kind: Kind, _ reason: String, code: Int32 = 0, http2Code: UInt32? = nil) {
         self.kind = kind
         self.reason = reason
         self.code = code
+        self.http2Code = http2Code
     }
 }

@@ -30,9 +30,12 @@ struct HTTP2ErrorCode: Equatable {
         case .http11Required:
             .requiresHTTP11
         case .inadequateSecurity:
-            EngineError(.tls, "the server requires stronger security for HTTP/2: INADEQUATE_SECURITY (RFC 9113 §9.2)")
+            EngineError(
+                .tls, "the server requires stronger security for HTTP/2: INADEQUATE_SECURITY (RFC 9113 §9.2)",
+                http2Code: value)
         default:
-            EngineError(.connectionLost, "the server reset the stream: \(name) (RFC 9113 §5.4.2)")
+            EngineError(
+                .connectionLost, "the server reset the stream: \(name) (RFC 9113 §5.4.2)", http2Code: value)
         }
     }
 }
@@ -40,11 +43,13 @@ struct HTTP2ErrorCode: Equatable {
 extension EngineError {
     /// The failure of a request that the server accepts over HTTP/1.1 only. It has not processed the request.
     static let requiresHTTP11 = EngineError(
-        .notProcessed, "the server requires HTTP/1.1: HTTP_1_1_REQUIRED (RFC 9113 §7)")
+        .notProcessed, "the server requires HTTP/1.1: HTTP_1_1_REQUIRED (RFC 9113 §7)",
+        http2Code: HTTP2ErrorCode.http11Required.value)
 
     /// The failure of a request whose stream the server refused. It has not processed the request.
     static let refusedStream = EngineError(
-        .notProcessed, "the server refused the stream before it processed the request (RFC 9113 §8.7)")
+        .notProcessed, "the server refused the stream before it processed the request (RFC 9113 §8.7)",
+        http2Code: HTTP2ErrorCode.refusedStream.value)
 
     /// The failure of a request that was queued, or was above the last stream of a GOAWAY.
     static let goneAway = EngineError(

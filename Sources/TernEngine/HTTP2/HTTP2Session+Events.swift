@@ -134,12 +134,14 @@ extension HTTP2Session {
             case .http11Required: .requiresHTTP11
             default:
                 EngineError(
-                    .connectionLost, "the server ended the connection: GOAWAY with \(code.name) (RFC 9113 §6.8)")
+                    .connectionLost, "the server ended the connection: GOAWAY with \(code.name) (RFC 9113 §6.8)",
+                    http2Code: code.value)
             }
         delegate.goAwayReceived(lastStream: last, error: error)
         for stream in streams.values.sorted(by: { $0.id < $1.id }) where !stream.isDone {
             guard stream.id > last || !stream.isSent else { continue }
-            let reason = code == .http11Required ? EngineError.requiresHTTP11 : .goneAway
+            var reason = code == .http11Required ? EngineError.requiresHTTP11 : .goneAway
+            reason.http2Code = code.value
             fail(stream, reason, resetting: stream.isSent ? nil : .cancel)
         }
     }

@@ -48,6 +48,22 @@ struct NetworkErrorTests {
         }
     }
 
+    @Test func requestsThatWereCertainlyNotProcessedAreKnown() throws {
+        let request = try Request(.post, "https://h/a")
+        let unsent: [NetworkError.Kind] = [
+            .dns, .connectionRefused, .connectionFailed, .connectTimedOut, .queueTimedOut, .untrustedServer,
+            .pinMismatch,
+        ]
+        for kind in unsent { #expect(NetworkError(FailureCause(kind, ""), request: request).wasNotProcessed) }
+        // These end requests that were sent, too.
+        for kind in [NetworkError.Kind.connectionLost, .tls, .idleTimedOut, .cancelled, .status, .proxy] {
+            #expect(!NetworkError(FailureCause(kind, ""), request: request).wasNotProcessed)
+        }
+        let stated = FailureCause(.connectionLost, "", wasNotProcessed: true, http2Code: 7)
+        let error = NetworkError(stated.caused(by: CancellationError()), request: request)
+        #expect(error.wasNotProcessed && error.http2Code == 7)
+    }
+
     @Test func errorTextIsTheLocalizedDescription() throws {
         let error = try error()
         #expect((error as any LocalizedError).errorDescription == error.description)

@@ -42,7 +42,18 @@ struct RequiredHTTP1Tests {
         }
         let error = try await failure { try await client.post("a", body: .stream(parts)) }
         #expect(error.kind == .connectionLost && error.reason.contains("did not process"), "\(error)")
+        #expect(error.wasNotProcessed && error.http2Code == Self.required)
         #expect(server.log == ["HTTP/2"])
+    }
+
+    /// A reset that does not state that nothing was processed: CANCEL, ENHANCE_YOUR_CALM and an unknown code.
+    @Test(arguments: [8, 11, 0x1234_5678] as [UInt32]) func theCodeOfAResetIsKnown(code: UInt32) async throws {
+        let server = try TwoVersionServer([.error(code)])
+        defer { server.stop() }
+        let client = try self.client(of: server)
+        let error = try await failure { try await client.post("a", body: .text("body")) }
+        #expect(error.kind == .connectionLost && error.http2Code == code && !error.wasNotProcessed, "\(error)")
+        #expect(server.log.count == 1)
     }
 
     @Test func aRequestThatIsRefusedEachTimeFails() async throws {
@@ -50,7 +61,8 @@ struct RequiredHTTP1Tests {
         defer { server.stop() }
         let client = try self.client(of: server)
         let error = try await failure { try await client.get("a") }
-        #expect(error.kind == .connectionLost, "\(error)")
+        #expect(error.kind == .connectionLost && error.wasNotProcessed, "\(error)")
+        #expect(error.http2Code == Self.refusedStream)
         // Each connection refuses its only request, and takes no other.
         #expect(server.log.count == 10 && server.connections == 10)
     }

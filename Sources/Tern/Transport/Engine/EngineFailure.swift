@@ -33,22 +33,22 @@ extension EngineAttempt {
             return FailureCause(.truncatedBody, "the body from \(host) ended after \(receivedText)")
         case .connectionLost where head != nil:
             let reason = "the connection to \(host) was lost after \(receivedText): \(error.reason)"
-            return FailureCause(.connectionLost, reason)
+            return FailureCause(.connectionLost, reason, http2Code: error.http2Code)
         case .connectionLost where error.code == ETIMEDOUT:
             let reason = "the connection to \(host) was lost; the server may have acted: \(error.reason)"
-            return FailureCause(.connectionLost, reason)
+            return FailureCause(.connectionLost, reason, http2Code: error.http2Code)
         case .connectionLost:
             let reason = "\(host) closed the connection without a response; the server may have acted: \(error.reason)"
-            return FailureCause(.connectionLost, reason)
+            return FailureCause(.connectionLost, reason, http2Code: error.http2Code)
         case .notProcessed:
             let reason = "\(host) did not process the request: \(error.reason)"
-            return FailureCause(.connectionLost, reason, wasNotProcessed: true)
+            return FailureCause(.connectionLost, reason, wasNotProcessed: true, http2Code: error.http2Code)
         case .malformedResponse:
             return FailureCause(.malformedResponse, "the response from \(host) is malformed: \(error.reason)")
         case .outOfDescriptors:
             return FailureCause(.connectionFailed, error.reason, underlying: OutOfDescriptors())
         default:
-            return FailureCause(Self.kind(error.kind), error.reason)
+            return FailureCause(Self.kind(error.kind), error.reason, http2Code: error.http2Code)
         }
     }
 
