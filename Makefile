@@ -1,10 +1,9 @@
 # Each target does its own set-up. CI=true turns warnings into errors, on the command line only: in the manifest this
-# would break the packages that depend on Tern. It also leaves out the index for editors, a third of the time of a debug
-# build.
+# would break the packages that depend on Tern.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-export SWIFT_BUILD_FLAGS := $(if $(filter true,$(CI)),-Xswiftc -warnings-as-errors --disable-index-store)
+export SWIFT_BUILD_FLAGS := $(if $(filter true,$(CI)),-Xswiftc -warnings-as-errors)
 
 # make test FILTER=WireTests
 FILTER ?=

@@ -268,7 +268,7 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     public var color: Color
     /// A Boolean value that indicates whether a target size is reached by averaging the light of pixels instead of their
     /// levels, as `RasterImage.resized(to:inLinearLight:)` does. False by default. All pixels of the file are then
-    /// decoded, which takes more time and memory. Of an image that stays in the space of an ICC profile, or in PQ or HLG,
+    /// decoded, which takes more time and memory. If an image stays in the space of an ICC profile, or in PQ or HLG, its
     /// levels are averaged.
     public var resizesInLinearLight: Bool
     /// The treatment of a gain map. `.ignored` by default.
