@@ -354,11 +354,16 @@ import Foundation
         }
     }
 
+    /// Levels of PQ are averaged as they are.
     @Test func otherCurvesAreNotAveraged() throws {
         let file = try Self.deepFile(Self.wide, Self.pq)
-        let options = ImageDecodingOptions(
-            targetSize: PixelSize(width: 3, height: 1), color: .asStored(), resizesInLinearLight: true)
-        let error = #expect(throws: ImageError.self) { try decoded(file, options) }
+        let target = PixelSize(width: 3, height: 1)
+        var options = ImageDecodingOptions(targetSize: target, color: .asStored(.uint16))
+        let plain = try decoded(file, options)
+        options.resizesInLinearLight = true
+        #expect(try decoded(file, options).pixels.bytes == plain.pixels.bytes)
+        let whole = try decoded(file, ImageDecodingOptions(color: .asStored(.uint16)))
+        let error = #expect(throws: ImageError.self) { try whole.resized(to: target, inLinearLight: true) }
         #expect(error?.kind == .unsupported)
     }
 
