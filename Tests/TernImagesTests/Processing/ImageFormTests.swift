@@ -180,12 +180,13 @@ import Foundation
     @Test(arguments: [ImageColorSpace.displayP3, .numbers(.init(primaries: 1, transfer: 8)), swapped])
     func colorsAreConvertedFromAllBits(space: ImageColorSpace) throws {
         var bytes: [UInt8] = []
-        for index in 0..<160 * 160 {
-            for word: UInt16 in [UInt16(index), UInt16(index * 2), UInt16(65_535 - index), 65_535] {
+        for index in 0..<300 * 300 {
+            let ramp = UInt16(truncatingIfNeeded: index)
+            for word in [ramp, ramp / 2, 65_535 - ramp, 65_535] {
                 bytes += [UInt8(word & 255), UInt8(word >> 8)]
             }
         }
-        let size = PixelSize(width: 160, height: 160)
+        let size = PixelSize(width: 300, height: 300)
         let image = try #require(
             RasterImage(size: size, premultiplied: bytes, component: .uint16, colorSpace: space))
         let file = [UInt8](try image.encoded(as: .png()))
@@ -193,7 +194,7 @@ import Foundation
         #expect(direct.component == .uint8 && direct.colorSpace == .sRGB)
         #expect(zip(direct.pixels.bytes, expected.pixels.bytes).allSatisfy { abs(Int($0) - Int($1)) <= 1 })
         // The file is decoded from eight bits where the memory for more is missing.
-        let limits = ImageDecodingOptions.Limits(memory: 500_000)
+        let limits = ImageDecodingOptions.Limits(memory: 1_600_000)
         let small = try decoded(file, ImageDecodingOptions(limits: limits))
         #expect(small.size == size && small.component == .uint8)
     }
