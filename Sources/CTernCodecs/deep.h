@@ -1,8 +1,9 @@
-// Conversions of single samples.
+// Conversions and copies of single samples and pixels.
 #ifndef TERN_DEEP_H
 #define TERN_DEEP_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -28,6 +29,12 @@ static inline uint16_t tern_to_half(float value) {
     memcpy(&bits, &size, sizeof bits);
     bits += 0x0FFF + (bits >> 13 & 1);
     return sign | (uint16_t)((bits >> 13) - (112 << 10));
+}
+
+/// Copies a pixel of four or eight bytes.
+static inline void tern_copy_pixel(uint8_t *target, const uint8_t *source, size_t pixel) {
+    if (pixel == 8) memcpy(target, source, 8);
+    else memcpy(target, source, 4);
 }
 
 /// Returns a number from 0 to 1, also of what is not a number.

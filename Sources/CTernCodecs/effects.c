@@ -1,4 +1,5 @@
 #include "CTernEffects.h"
+#include "deep.h"
 #include "srgb.h"
 #include <math.h>
 #include <string.h>
@@ -70,31 +71,24 @@ void tern_over(const uint8_t *source, const uint8_t *above, uint8_t *target, siz
     }
 }
 
-static inline uint32_t load(const uint8_t *at) {
-    uint32_t pixel;
-    memcpy(&pixel, at, 4);
-    return pixel;
-}
-
-static inline void store(uint8_t *at, uint32_t pixel) { memcpy(at, &pixel, 4); }
-
 void tern_flip_rows(
-    tern_picture source, bool across, bool down, uint8_t *target, size_t targetStride, uint32_t firstRow,
-    uint32_t rows) {
+    tern_picture source, size_t pixel, bool across, bool down, uint8_t *target, size_t targetStride,
+    uint32_t firstRow, uint32_t rows) {
     for (uint32_t y = firstRow; y < firstRow + rows && y < source.height; y++) {
         const uint8_t *from = source.pixels + source.stride * (down ? source.height - 1 - y : y);
         uint8_t *to = target + targetStride * y;
         if (!across) {
-            memcpy(to, from, (size_t)source.width * 4);
+            memcpy(to, from, source.width * pixel);
             continue;
         }
-        const uint8_t *last = from + (size_t)(source.width - 1) * 4;
-        for (size_t x = 0; x < source.width; x++) store(to + x * 4, load(last - x * 4));
+        const uint8_t *last = from + (source.width - 1) * pixel;
+        for (size_t x = 0; x < source.width; x++) tern_copy_pixel(to + x * pixel, last - x * pixel, pixel);
     }
 }
 
 void tern_turn_rows(
-    tern_picture source, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow, uint32_t rows) {
+    tern_picture source, size_t pixel, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow,
+    uint32_t rows) {
     // Squares of a size that fits in the first-level cache on both sides, because a row of one picture is a column of
     // the other.
     enum { side = 16 };
@@ -106,7 +100,7 @@ void tern_turn_rows(
                 uint8_t *to = target + targetStride * y;
                 for (uint32_t x = left; x < left + side && x < source.height; x++) {
                     size_t row = clockwise ? source.height - 1 - x : x;
-                    store(to + (size_t)x * 4, load(source.pixels + source.stride * row + column * 4));
+                    tern_copy_pixel(to + x * pixel, source.pixels + source.stride * row + column * pixel, pixel);
                 }
             }
 }

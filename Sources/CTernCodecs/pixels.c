@@ -1,4 +1,5 @@
 #include "CTernCodecs.h"
+#include "deep.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +52,8 @@ int tern_exif_orientation(const uint8_t *bytes, size_t count) {
 }
 
 void tern_orient(
-    const uint8_t *source, size_t sourceStride, uint32_t width, uint32_t height, int orientation, uint8_t *target,
-    size_t targetStride) {
+    const uint8_t *source, size_t sourceStride, size_t pixel, uint32_t width, uint32_t height, int orientation,
+    uint8_t *target, size_t targetStride) {
     for (uint32_t y = 0; y < height; y++) {
         const uint8_t *row = source + sourceStride * y;
         for (uint32_t x = 0; x < width; x++) {
@@ -67,7 +68,7 @@ void tern_orient(
             case 8: toX = y; toY = width - 1 - x; break;
             default: break;
             }
-            memcpy(target + targetStride * toY + (size_t)toX * 4, row + (size_t)x * 4, 4);
+            tern_copy_pixel(target + targetStride * toY + toX * pixel, row + x * pixel, pixel);
         }
     }
 }

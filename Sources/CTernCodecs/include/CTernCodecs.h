@@ -454,10 +454,11 @@ void tern_feed_close(tern_feed *feed);
 
 /// Returns the orientation in EXIF's TIFF structure, or 1 if it states none (CIPA DC-008, tag 0x0112).
 int tern_exif_orientation(const uint8_t *bytes, size_t count);
-/// Writes the picture in the orientation to be shown. Orientations 5 to 8 swap width and height.
+/// Writes the picture in the orientation to be shown. Orientations 5 to 8 swap width and height. A pixel has four or eight
+/// bytes.
 void tern_orient(
-    const uint8_t *source, size_t sourceStride, uint32_t width, uint32_t height, int orientation, uint8_t *target,
-    size_t targetStride);
+    const uint8_t *source, size_t sourceStride, size_t pixel, uint32_t width, uint32_t height, int orientation,
+    uint8_t *target, size_t targetStride);
 /// Replaces each colour by round(c·a/255), in place.
 void tern_premultiply(uint8_t *pixels, size_t stride, uint32_t width, uint32_t height);
 /// Sets the alpha of each pixel to 255, in place. Returns whether any was different.
@@ -477,11 +478,6 @@ void tern_premultiply_deep(uint8_t *pixels, tern_samples samples, size_t count);
 void tern_unpremultiply_deep(uint8_t *pixels, tern_samples samples, size_t count);
 /// Returns whether every pixel is opaque. Reads pixels up to the first that is not.
 bool tern_is_opaque(const uint8_t *pixels, tern_samples samples, size_t count);
-/// Does the same as `tern_orient` for pixels of eight bytes.
-void tern_orient_deep(
-    const uint8_t *source, size_t sourceStride, uint32_t width, uint32_t height, int orientation, uint8_t *target,
-    size_t targetStride);
-
 /// A resizer in floating point of samples of any kind. It averages levels, or their light by the curve of sRGB.
 typedef struct tern_fine_resize tern_fine_resize;
 /// Returns the bytes that such a resize takes besides source and target.

@@ -19,19 +19,15 @@ typedef struct {
     uint8_t red, green, blue, alpha;
 } tern_color;
 
-/// Mirrors rows: left and right, top and bottom, or both (half a turn). The target has the source's size.
+/// Mirrors rows: left and right, top and bottom, or both (half a turn). The target has the size of the source. A pixel has
+/// four or eight bytes.
 void tern_flip_rows(
-    tern_picture source, bool across, bool down, uint8_t *target, size_t targetStride, uint32_t firstRow,
-    uint32_t rows);
-/// Does the same as `tern_flip_rows` and `tern_turn_rows` for pixels of eight bytes.
-void tern_flip_rows_deep(
-    tern_picture source, bool across, bool down, uint8_t *target, size_t targetStride, uint32_t firstRow,
-    uint32_t rows);
-void tern_turn_rows_deep(
-    tern_picture source, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow, uint32_t rows);
+    tern_picture source, size_t pixel, bool across, bool down, uint8_t *target, size_t targetStride,
+    uint32_t firstRow, uint32_t rows);
 /// Turns the picture by a quarter, clockwise or counterclockwise. The target has width and height exchanged.
 void tern_turn_rows(
-    tern_picture source, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow, uint32_t rows);
+    tern_picture source, size_t pixel, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow,
+    uint32_t rows);
 /// Rotates the picture by any angle about the centre, by Catmull-Rom with anti-aliased edges, over the background.
 void tern_rotate_rows(
     tern_picture source, double cosine, double sine, tern_color background, uint8_t *target, size_t targetStride,

@@ -76,7 +76,7 @@ extension ImageProcessors {
             let lines = overlap(at: y, length: above.size.height, total: image.size.height)
             let stride = image.bytesPerRow
             return try unsafe image.renderedByRows(image.size) { source, base, first, count in
-                unsafe tern_flip_rows(source, false, false, base, stride, first, count)
+                unsafe tern_flip_rows(source, image.bytesPerPixel, false, false, base, stride, first, count)
                 unsafe above.pixels.bytes.withUnsafeBufferPointer { bytes in
                     guard let start = bytes.baseAddress, let under = unsafe source.pixels else { return }
                     for row in lines.clamped(to: Int(first)..<Int(first + count)) {

@@ -36,15 +36,15 @@ extension ImageProcessors {
             case 0: return image
             case 180:
                 return try unsafe image.renderedByRows(image.size, of: .all) { source, base, first, count in
-                    let flip = unsafe image.component == .uint8 ? tern_flip_rows : tern_flip_rows_deep
-                    unsafe flip(source, true, true, base, image.bytesPerRow, first, count)
+                    unsafe tern_flip_rows(
+                        source, image.bytesPerPixel, true, true, base, image.bytesPerRow, first, count)
                     return true
                 }
             case 90, 270:
                 let target = image.size.turned
                 return try unsafe image.renderedByRows(target, of: .all) { source, base, first, count in
-                    let turn = unsafe image.component == .uint8 ? tern_turn_rows : tern_turn_rows_deep
-                    unsafe turn(source, degrees == 90, base, target.width * image.bytesPerPixel, first, count)
+                    let bytes = image.bytesPerPixel
+                    unsafe tern_turn_rows(source, bytes, degrees == 90, base, target.width * bytes, first, count)
                     return true
                 }
             default: return try turned(image)
@@ -102,9 +102,9 @@ extension ImageProcessors {
         /// Returns the mirrored image. Throws the errors of `ImageProcessor`.
         public func process(_ image: RasterImage) throws(ImageError) -> RasterImage {
             try unsafe image.renderedByRows(image.size, of: .all) { source, base, first, count in
-                let flip = unsafe image.component == .uint8 ? tern_flip_rows : tern_flip_rows_deep
-                unsafe flip(
-                    source, axis == .horizontal, axis == .vertical, base, image.bytesPerRow, first, count)
+                unsafe tern_flip_rows(
+                    source, image.bytesPerPixel, axis == .horizontal, axis == .vertical, base, image.bytesPerRow,
+                    first, count)
                 return true
             }
         }
@@ -161,8 +161,7 @@ extension ImageProcessors {
                 let part = unsafe tern_picture(
                     pixels: source.pixels + rows.lowerBound * source.stride + columns.lowerBound * bytes,
                     stride: source.stride, width: UInt32(target.width), height: UInt32(target.height))
-                let copy = unsafe image.component == .uint8 ? tern_flip_rows : tern_flip_rows_deep
-                unsafe copy(part, false, false, base, target.width * bytes, first, count)
+                unsafe tern_flip_rows(part, bytes, false, false, base, target.width * bytes, first, count)
                 return true
             }
         }

@@ -229,9 +229,9 @@ extension RasterImage {
         let made = try unsafe PixelBuffer(count: byteCount, form: pixels.form) { base in
             unsafe pixels.bytes.withUnsafeBufferPointer { source in
                 guard let first = source.baseAddress else { return }
-                let turn = unsafe component == .uint8 ? tern_orient : tern_orient_deep
-                unsafe turn(
-                    first, bytesPerRow, UInt32(size.width), UInt32(size.height), Int32(orientation), base,
+                unsafe tern_orient(
+                    first, bytesPerRow, bytesPerPixel, UInt32(size.width), UInt32(size.height), Int32(orientation),
+                    base,
                     target.width * bytesPerPixel)
             }
         }
