@@ -98,12 +98,14 @@ extension DiskTier {
     /// Updates the freshness of the encoded bytes on the disk after a 304 response.
     func updateFreshness(ofBytesFor key: EncodedLoadKey, to freshness: ImageFreshness) async {
         guard key.caching.contains(.write), !freshness.forbidsStorage else { return }
-        await updateFreshness(ofEntry: Self.encodedKey(key.source), matching: key.validators, to: freshness)
+        let diskKey = Self.encodedKey(key.source)
+        await updateFreshness(ofEntry: diskKey, tags: [], matching: key.validators, to: freshness)
     }
 
     /// Updates the freshness of an entry if it is the version with these validators.
     private func updateFreshness(
-        ofEntry diskKey: String, matching validators: ImageFreshness.Validators?, to freshness: ImageFreshness
+        ofEntry diskKey: String, tags: [String], matching validators: ImageFreshness.Validators?,
+        to freshness: ImageFreshness
     ) async {
         guard let cache = await cache, cache.contains(diskKey) else { return }
         // An error costs one unnecessary request later.
@@ -111,7 +113,7 @@ extension DiskTier {
         guard let entry, ImageFreshness(entry.metadata)?.validators == validators else { return }
         // The same applies here.
         let metadata = freshness.encoded(originalSize: ImageFreshness.originalSize(in: entry.metadata))
-        try? cache.enqueue(entry.value, for: diskKey, metadata: metadata)
+        try? cache.enqueue(entry.value, for: diskKey, metadata: metadata, tags: tags)
     }
 }
 
@@ -124,10 +126,10 @@ extension DiskTier {
         return cache.contains(key.text) || cache.contains(Self.encodedKey(key.source))
     }
 
-    /// Removes the processed image and the encoded bytes, partial ones included.
+    /// Removes the processed images of a source and its encoded bytes, partial ones included.
     func remove(_ key: ImageKey) async throws(ImageError) {
         try await performAfterWrites("the disk cache could not remove the image") { cache throws(DiskCacheError) in
-            try await cache.remove(key.text)
+            try await cache.removeAll(tagged: key.source.tag)
             try await cache.remove(Self.encodedKey(key.source))
             try await cache.remove(PartialImage.key(key.source))
         }
@@ -257,7 +259,9 @@ extension DiskTier {
     /// Updates the freshness of a stored processed image.
     func updateFreshness(ofProcessed stored: StoredImage, for key: ImageLoadKey, to freshness: ImageFreshness) async {
         guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else { return }
-        await updateFreshness(ofEntry: key.imageKey.text, matching: stored.freshness.validators, to: freshness)
+        let image = key.imageKey
+        await updateFreshness(
+            ofEntry: image.text, tags: [image.source.tag], matching: stored.freshness.validators, to: freshness)
     }
 
     /// Encodes and stores an image after the earlier writes: one at a time, so that a list of new images does not keep
@@ -277,7 +281,7 @@ extension DiskTier {
                     let data = try await executor.run { () throws(ImageError) in
                         try image.encoded(as: image.diskEncoding(encoding))
                     }
-                    try await cache.insert(data, for: key.text, metadata: metadata)
+                    try await cache.insert(data, for: key.text, metadata: metadata, tags: [key.source.tag])
                 } catch {
                     // Not fatal: the image can be made again.
                     failure = "\(error)"

@@ -242,9 +242,9 @@ public actor ImagePipeline {
         await isOnDisk(request, inAnySource: false)
     }
 
-    /// Removes a request's image and its encoded bytes, partial ones included, from memory, the disk and the second
-    /// level, and those of its alternatives. Other sizes in memory are removed too. Other processes keep what they have
-    /// in memory and on their disks. An error leaves what could not be removed.
+    /// Removes what is kept of a request's source and of its alternatives: the encoded bytes, partial ones included, and
+    /// the images of every size, color and processor, from memory, the disk and the second level. Other processes keep
+    /// what they have in memory and on their disks. An error leaves what could not be removed.
     public func remove(_ request: ImageRequest) async throws(ImageError) {
         let requests = SourceTrials(request).trials.map(\.request)
         for request in requests {

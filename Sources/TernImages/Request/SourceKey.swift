@@ -23,6 +23,9 @@ struct SourceKey: Sendable, Hashable {
     /// The key as one printable line. No name begins like a partition.
     var text: String { partition.isEmpty ? name : "partition:\(partition) \(name)" }
 
+    /// The tag of the processed images on the disk, which are removed together: short, however long the key is.
+    var tag: String { "image \(DigestFunction.short(text.utf8))" }
+
     /// Whether it is a file of this machine, which can change without a sign.
     var isFile: Bool { name.hasPrefix("file:") }
 

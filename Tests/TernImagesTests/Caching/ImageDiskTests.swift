@@ -142,6 +142,32 @@ import Foundation
         #expect(await kit.pipeline.isOnDisk(whole) == false)
     }
 
+    @Test func removingARequestRemovesItsProcessedImagesOfEverySizeAndColor() async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let kit = PipelineKit(picture: try Pictures.jpeg(50, 50), disk: .cache(cache)) { $0.diskContent = .all }
+        let address = try url("https://a.example/1.jpg")
+        var small = ImageRequest(address, targetSize: PixelSize(width: 20, height: 20))
+        small.options.waitsForStore = true
+        var wide = small
+        wide.options.color = .displayP3
+        var round = small
+        round.processors = [.circle()]
+        var other = ImageRequest(try url("https://a.example/10.jpg"), targetSize: PixelSize(width: 20, height: 20))
+        other.options.waitsForStore = true
+        let requests = [small, wide, round]
+        for request in requests + [other] { _ = try await kit.pipeline.image(from: request) }
+        for request in requests { #expect(cache.contains(kit.pipeline.key(of: request).text)) }
+
+        try await kit.pipeline.remove(ImageRequest(address))
+        for request in requests {
+            #expect(!cache.contains(kit.pipeline.key(of: request).text))
+            #expect(kit.pipeline.cachedImage(for: request) == nil)
+        }
+        #expect(cache.contains(kit.pipeline.key(of: other).text))
+        #expect(kit.pipeline.cachedImage(for: other) != nil)
+    }
+
     // MARK: Revalidation
 
     /// Answers by entity tag, with an image whose width is the version. A changed image is sent once `gate` is open.
@@ -244,6 +270,23 @@ import Foundation
         let task = kit.pipeline.task(for: request)
         #expect(await widths(task) == [20])
         #expect(kit.stub.calls.count == 3)
+    }
+
+    @Test func aRevalidatedProcessedImageIsRemovedWithItsSource() async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let kit = PipelineKit(versions(Setting(10)), disk: .cache(cache)) { $0.diskContent = .all }
+        let address = try url("https://a.example/1.png")
+        var request = ImageRequest(address)
+        request.processors = [.circle()]
+        request.options.revalidation = .beforeDelivery
+        request.options.waitsForStore = true
+        _ = try await kit.pipeline.response(for: request)
+        #expect(try await kit.pipeline.response(for: request).source == .revalidated)
+        try await kit.pipeline.flush()
+        #expect(cache.contains(kit.pipeline.key(of: request).text))
+        try await kit.pipeline.remove(ImageRequest(address))
+        #expect(!cache.contains(kit.pipeline.key(of: request).text))
     }
 
     @Test func imagesThatCannotBeRevalidatedAreDeliveredStale() async throws {
