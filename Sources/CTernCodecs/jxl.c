@@ -3,51 +3,24 @@
 #include "jxl_frames.h"
 
 #if defined(__linux__)
-#include "loaded.h"
+#include "jxl_layout.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Declarations from <jxl/decode.h>. The structures are the same in libjxl 0.7 to 0.11. Other versions are refused.
 typedef struct JxlDecoder JxlDecoder;
 typedef struct {
     void *client;
     void *(*allocate)(void *client, size_t size);
     void (*free)(void *client, void *address);
 } memoryManager;
-typedef struct {
-    int hasContainer;
-    uint32_t width, height, bits, exponentBits;
-    float brightest, darkest;
-    int isRelative;
-    float linearBelow;
-    int usesOriginalProfile, hasPreview, hasAnimation, orientation;
-    uint32_t colorChannels, extraChannels, alphaBits, alphaExponentBits;
-    int isPremultiplied;
-    uint32_t previewWidth, previewHeight, ticks, perSeconds, loops;
-    int hasTimecodes;
-    uint32_t intrinsicWidth, intrinsicHeight;
-    // Members that later versions add.
-    uint8_t room[512];
-} imageInfo;
-typedef struct { uint32_t duration, timecode, nameLength; int isLast; uint8_t room[512]; } frameInfo;
 typedef struct { int kind; uint8_t room[512]; } channelInfo;
-typedef struct { uint32_t channels; int type, endianness; size_t align; } pixelFormat;
-typedef struct {
-    int space, white;
-    double whitePoint[2];
-    int primaries;
-    double points[6];
-    int transfer;
-    double gamma;
-    int intent;
-} colorEncoding;
 
-enum { DONE = 0, FAILED = 1, NEEDS_INPUT = 2, NEEDS_CANVAS = 5 };
+enum { NEEDS_INPUT = 2, NEEDS_CANVAS = 5 };
 enum { HEAD = 0x40, COLOR = 0x100, FRAME = 0x400, PICTURE = 0x1000 };
-enum { BYTES = 2, WORDS = 3, OF_ORIGINAL = 0, OF_DATA = 1, BLACK_CHANNEL = 4 };
+enum { OF_ORIGINAL = 0, OF_DATA = 1, BLACK_CHANNEL = 4 };
 enum { IS_RGB = 0, IS_GREY = 1, IS_D65 = 1, IS_DCI = 11, IS_SRGB = 1, IS_BT2100 = 9, IS_P3 = 11 };
 // The numbers of ITU-T H.273.
 enum { LINEAR = 8, SRGB_CURVE = 13, PQ_CURVE = 16, HLG_CURVE = 18, P3_WITH_D65 = 12 };
@@ -73,9 +46,6 @@ static struct {
 } library;
 
 static void loadOnce(void) {
-    static const char *const names[] = {
-        "libjxl.so.0.11", "libjxl.so.0.10", "libjxl.so.0.9", "libjxl.so.0.8", "libjxl.so.0.7",
-    };
     const tern_symbol symbols[] = {
         {"JxlDecoderVersion", &library.version}, {"JxlDecoderCreate", &library.create},
         {"JxlDecoderDestroy", &library.destroy}, {"JxlDecoderSubscribeEvents", &library.subscribe},
@@ -90,15 +60,23 @@ static void loadOnce(void) {
         {"JxlDecoderFlushImage", &library.flush}, {"JxlDecoderGetColorAsEncodedProfile", &library.color},
         {"JxlDecoderGetICCProfileSize", &library.profileSize}, {"JxlDecoderGetColorAsICCProfile", &library.profile},
     };
-    const char *advice = "install libjxl 0.7 to 0.11: the Debian package libjxl0.7 or libjxl0.11 (Fedora: libjxl)";
-    if (!tern_load(
-        names, sizeof names / sizeof *names, symbols, sizeof symbols / sizeof *symbols, advice, library.obstacle))
-        return;
-    const uint32_t version = library.version() / 1000;
+    const uint32_t version =
+        tern_jxl_load(symbols, sizeof symbols / sizeof *symbols, &library.version, library.obstacle);
     library.hasFormat = version < 9;
     // Earlier versions end the process.
     library.refusesMemory = version >= 11;
-    if (version < 7 || version > 11) snprintf(library.obstacle, 160, "%s", advice);
+}
+
+uint32_t tern_jxl_load(const tern_symbol *symbols, size_t count, uint32_t (**version)(void), char *obstacle) {
+    static const char *const names[] = {
+        "libjxl.so.0.11", "libjxl.so.0.10", "libjxl.so.0.9", "libjxl.so.0.8", "libjxl.so.0.7",
+    };
+    const char *advice = "install libjxl 0.7 to 0.11: the Debian package libjxl0.7 or libjxl0.11 (Fedora: libjxl)";
+    if (!tern_load(names, sizeof names / sizeof *names, symbols, count, advice, obstacle)) return 0;
+    const uint32_t minor = (*version)() / 1000;
+    if (minor >= 7 && minor <= 11) return minor;
+    snprintf(obstacle, 160, "%s", advice);
+    return 0;
 }
 
 const char *tern_jxl_obstacle(void) {

@@ -2,35 +2,17 @@
 #include "CTernCodecs.h"
 
 #if defined(__linux__)
-#include "loaded.h"
+#include "jxl_layout.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Declarations from <jxl/encode.h>. The structures are the same in libjxl 0.7 to 0.11. Other versions are refused.
 typedef struct encoder encoder;
 typedef struct settings settings;
-typedef struct {
-    int hasContainer;
-    uint32_t width, height, bits, exponentBits;
-    float brightest, darkest;
-    int isRelative;
-    float linearBelow;
-    int usesOriginalProfile, hasPreview, hasAnimation, orientation;
-    uint32_t colorChannels, extraChannels, alphaBits, alphaExponentBits;
-    int isPremultiplied;
-    uint32_t previewWidth, previewHeight, ticks, perSeconds, loops;
-    // Members that follow, and those that later versions add.
-    uint8_t room[512];
-} imageInfo;
-typedef struct { uint32_t duration; uint8_t room[512]; } frameInfo;
-typedef struct { uint32_t channels; int type, endianness; size_t align; } pixelFormat;
-typedef struct { uint8_t room[512]; } colorEncoding;
 
-enum { DONE = 0, FAILED = 1, NEEDS_OUTPUT = 2, BYTES = 2, EFFORT = 0, MILLISECONDS = 1000 };
+enum { NEEDS_OUTPUT = 2, EFFORT = 0, MILLISECONDS = 1000 };
 
 static struct {
     uint32_t (*version)(void);
@@ -48,9 +30,6 @@ static struct {
 } library;
 
 static void loadOnce(void) {
-    static const char *const names[] = {
-        "libjxl.so.0.11", "libjxl.so.0.10", "libjxl.so.0.9", "libjxl.so.0.8", "libjxl.so.0.7",
-    };
     const tern_symbol symbols[] = {
         {"JxlEncoderVersion", &library.version}, {"JxlEncoderCreate", &library.create},
         {"JxlEncoderDestroy", &library.destroy}, {"JxlEncoderFrameSettingsCreate", &library.newSettings},
@@ -62,12 +41,7 @@ static void loadOnce(void) {
         {"JxlEncoderAddImageFrame", &library.add}, {"JxlEncoderCloseInput", &library.end},
         {"JxlEncoderProcessOutput", &library.process}, {"JxlEncoderGetError", &library.error},
     };
-    const char *advice = "install libjxl 0.7 to 0.11: the Debian package libjxl0.7 or libjxl0.11 (Fedora: libjxl)";
-    if (!tern_load(
-        names, sizeof names / sizeof *names, symbols, sizeof symbols / sizeof *symbols, advice, library.obstacle))
-        return;
-    const uint32_t version = library.version() / 1000;
-    if (version < 7 || version > 11) snprintf(library.obstacle, 160, "%s", advice);
+    tern_jxl_load(symbols, sizeof symbols / sizeof *symbols, &library.version, library.obstacle);
 }
 
 const char *tern_jxl_writer_obstacle(void) {
