@@ -12,6 +12,7 @@ tern_feed *tern_feed_open(tern_feed_kind kind, tern_feed_limits limits) {
     case TERN_FEED_PNG: feed = tern_png_feed(); break;
     case TERN_FEED_WEBP: feed = tern_webp_feed(); break;
     case TERN_FEED_GIF: feed = tern_gif_feed(); break;
+    case TERN_FEED_JXL: feed = tern_jxl_feed(); break;
     }
     if (feed) feed->limits = limits;
     return feed;

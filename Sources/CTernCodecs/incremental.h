@@ -43,6 +43,7 @@ tern_feed *tern_jpeg_feed(void);
 tern_feed *tern_png_feed(void);
 tern_feed *tern_webp_feed(void);
 tern_feed *tern_gif_feed(void);
+tern_feed *tern_jxl_feed(void);
 
 /// The limits for a picture whose header has been checked.
 static const tern_feed_limits tern_no_limits = {.pixels = INT32_MAX, .memory = UINT64_MAX};

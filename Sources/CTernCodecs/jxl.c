@@ -99,8 +99,8 @@ struct tern_jxl {
     bool isDeep;
     // Boolean values that indicate whether libjxl was refused memory, and whether the bytes end within a frame.
     bool isRefused, isCut;
-    // A Boolean value that indicates whether decoding has stopped within a frame.
-    bool hasStopped;
+    // Boolean values that indicate whether decoding has stopped within a frame, and whether there was something to show.
+    bool hasStopped, isShown;
     uint32_t duration;
     uint8_t *profile;
     size_t profileCount;
@@ -388,7 +388,7 @@ static tern_codec_result decode(tern_jxl *jxl, tern_canvas canvas, uint64_t *mic
             jxl->at = jxl->end - library.releaseInput(decoder);
             if (jxl->end == jxl->count) {
                 // Writes what there is of the frame.
-                library.flush(decoder);
+                jxl->isShown = library.flush(decoder) == DONE;
                 snprintf(error, 160, "the bytes end within a frame");
                 return TERN_CODEC_TRUNCATED;
             }
@@ -416,6 +416,8 @@ tern_codec_result tern_jxl_next(tern_jxl *jxl, tern_canvas canvas, uint64_t *mic
 
 // The end of a file without boxes is that of its last frame.
 bool tern_jxl_has_end(const tern_jxl *jxl) { return !jxl->isCut && !jxl->hasStopped; }
+
+bool tern_jxl_is_shown(const tern_jxl *jxl) { return jxl->isShown; }
 
 tern_codec_result tern_jxl_rewind(tern_jxl *jxl, char *error) { return start(jxl, error); }
 

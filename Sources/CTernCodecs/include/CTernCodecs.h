@@ -396,12 +396,14 @@ tern_codec_result tern_jxl_next(tern_jxl *jxl, tern_canvas canvas, uint64_t *mic
 tern_codec_result tern_jxl_rewind(tern_jxl *jxl, char *error);
 /// Returns whether the frames reach their end, as far as it has decoded them.
 bool tern_jxl_has_end(const tern_jxl *jxl);
+/// Returns whether the canvas has a picture after TRUNCATED: all of it, in less detail where bytes are missing.
+bool tern_jxl_is_shown(const tern_jxl *jxl);
 void tern_jxl_close(tern_jxl *jxl);
 
 /// A decoder that takes a file's bytes as they arrive. It copies them, keeps the bytes that are not decoded yet, and
 /// never goes back.
 typedef struct tern_feed tern_feed;
-typedef enum { TERN_FEED_JPEG, TERN_FEED_PNG, TERN_FEED_WEBP, TERN_FEED_GIF } tern_feed_kind;
+typedef enum { TERN_FEED_JPEG, TERN_FEED_PNG, TERN_FEED_WEBP, TERN_FEED_GIF, TERN_FEED_JXL } tern_feed_kind;
 /// The progress of a decoder: the size of its picture, the number of complete scans or passes, the number of final rows
 /// from the top, and the number of bytes that it has copied in memory.
 typedef struct {

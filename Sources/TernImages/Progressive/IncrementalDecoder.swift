@@ -7,7 +7,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Decodes JPEG, PNG, WebP and GIF (its first frame) while their bytes arrive.
+/// Decodes JPEG, PNG, WebP, JPEG XL and GIF (their first frames) while their bytes arrive.
 ///
 /// ```swift
 /// var stands = try decoder.append(chunk)
@@ -20,9 +20,12 @@ public import Foundation
 /// ```
 /// A sound file is decoded once, and each byte is copied a bounded number of times, so the work is proportional to the
 /// file for every size of chunks. A PNG that is not interlaced has nothing to show before its end, and is decoded when
-/// that arrives, unless `showsRows` is true; this takes less time and memory. The type has one caller at a time and is not `Sendable`. Run it on an executor that
-/// it may occupy. It checks the current task's cancellation between groups of rows and then throws the kind
-/// `.cancelled`.
+/// that arrives, unless `showsRows` is true; this takes less time and memory. A preview of a JPEG XL is decoded from all
+/// bytes so far, and the next one when half as many again have arrived: all previews take at most three times the work
+/// for the file.
+///
+/// The type has one caller at a time and is not `Sendable`. Run it on an executor that it may occupy. It checks the
+/// current task's cancellation between groups of rows and then throws the kind `.cancelled`.
 ///
 /// `finish()` has the same result as a decoder of whole files, for every file and every split of its bytes: the same
 /// image, or an error of the same kind. For that purpose the decoder keeps references to the chunks. A damaged or
@@ -69,8 +72,10 @@ public final class IncrementalDecoder {
         self.keepsBytes = keepsBytes
     }
 
-    /// Returns whether files of the format can be decoded incrementally: JPEG, PNG, WebP and GIF.
-    public static func decodes(_ format: ImageFormat) -> Bool { [.jpeg, .png, .webp, .gif].contains(format) }
+    /// Returns whether files of the format can be decoded incrementally: JPEG, PNG, WebP, GIF, and on Linux JPEG XL.
+    public static func decodes(_ format: ImageFormat) -> Bool {
+        [.jpeg, .png, .webp, .gif, .jpegXL].contains(format)
+    }
 
     /// The file's displayed size in pixels before scaling; nil until the header has arrived.
     public var originalSize: PixelSize? { feed?.header.flatMap { feed?.call.upright($0.info) } ?? knownSize }
@@ -126,11 +131,12 @@ public final class IncrementalDecoder {
     /// Returns the image at the current boundary; nil if the decoder is at none, or has returned this one before.
     ///
     /// The image is marked `isPartial` and must not be stored in a cache. It has no gaps: missing pixels of an
-    /// interlaced file have the values of their neighbors.
+    /// interlaced file have the values of their neighbors, and those of a JPEG XL less detail. Nil, too, while a JPEG XL
+    /// has nothing to show.
     public func preview() throws(ImageError) -> RasterImage? {
         guard standsAtBoundary, let feed else { return nil }
         standsAtBoundary = false
-        return try recordingFailure { () throws(ImageError) -> RasterImage? in try feed.render(isLast: false) } ?? nil
+        return try recordingFailure { () throws(ImageError) -> RasterImage? in try feed.preview() } ?? nil
     }
 
     /// Returns the picture after the last bytes, identical to the result of `CodecImageDecoder`.

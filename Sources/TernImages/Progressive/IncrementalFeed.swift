@@ -32,6 +32,7 @@ final class IncrementalFeed {
             case .png: TERN_FEED_PNG
             case .webp: TERN_FEED_WEBP
             case .gif: TERN_FEED_GIF
+            case .jpegXL: TERN_FEED_JXL
             default: nil
             }
         guard let kind else {
@@ -47,7 +48,8 @@ final class IncrementalFeed {
 
     deinit { unsafe tern_feed_close(handle) }
 
-    /// Whether all bytes are decoded together at the end, because the codec needs all of them.
+    /// Whether all bytes are decoded together at the end, because the codec needs all of them. A codec can still make
+    /// previews of those that have arrived.
     var isGathering: Bool { state.isGathering }
 
     /// Whether the decoder of whole files may produce a different result from these bytes.
@@ -75,6 +77,20 @@ final class IncrementalFeed {
             case TERN_CODEC_HEADER: try start()
             default: continue
             }
+        }
+    }
+
+    /// Returns the image so far; nil if a codec that gathers bytes can make none of them.
+    func preview() throws(ImageError) -> RasterImage? {
+        guard isGathering, let header else { return try render(isLast: false) }
+        do throws(ImageError) {
+            // The decoder of whole files checks the memory for the image itself.
+            try call.check(call.memory(for: header.info, plan: header.plan, color: color), header.info)
+            return try render(isLast: false)
+        } catch {
+            // The bytes are judged when all of them are there.
+            if error.kind == .cancelled { throw error }
+            return nil
         }
     }
 

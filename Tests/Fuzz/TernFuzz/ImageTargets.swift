@@ -26,6 +26,7 @@ extension FuzzTarget {
         FuzzTarget(image: "png-incremental", .png, repair: repairPNG, run: decodeIncrementally),
         FuzzTarget(image: "webp-incremental", .webp, run: decodeIncrementally),
         FuzzTarget(image: "gif-incremental", .gif, run: decodeIncrementally),
+        FuzzTarget(image: "jxl-incremental", .jpegXL, run: decodeIncrementally),
     ]
 
     private init(
