@@ -136,11 +136,12 @@ extension InspectorPage {
           const { task, cells } = entry;
           cells.method.textContent = task.method;
           const [origin, path] = splitURL(task.url);
-          cells.url.replaceChildren(make("span", "host", origin.replace(/^https?:\/\//, "")), path);
+          const count = task.attempts.length, chips = [];
+          if (count > 1) chips.push(make("span", "chip warn", count + " requests"));
+          if (task.cache) chips.push(make("span", "chip", task.cache));
+          if (task.label) chips.push(make("span", "chip", task.label));
+          cells.url.replaceChildren(...chips, make("span", "host", origin.replace(/^https?:\/\//, "")), path);
           cells.url.title = task.url;
-          if (task.label) cells.url.append(make("span", "chip", task.label));
-          if (task.cache) cells.url.append(make("span", "chip", task.cache));
-          if (task.attempts.length > 1) cells.url.append(make("span", "chip warn", task.attempts.length + " requests"));
           cells.status.className = "status " + statusColor(task);
           cells.status.textContent = statusText(task);
           cells.version.textContent = task.version ?? "";

@@ -76,7 +76,9 @@ extension InspectorPage {
         main { flex: 1; min-height: 0; display: flex; }
         main > section { flex: 1; min-width: 0; overflow: auto; }
         main > #requests { display: flex; overflow: hidden; }
-        .list { flex: 1; min-width: 0; overflow: auto; position: relative; outline-offset: -2px; }
+        .list {
+          flex: 1; min-width: 0; overflow: auto; position: relative; outline-offset: -2px; container-type: inline-size;
+        }
         .row {
           display: grid; align-items: center; height: 29px; border-bottom: 1px solid var(--line); padding: 0 0 0 16px;
           grid-template-columns: 70px minmax(200px, 1.5fr) 104px 74px 46px 78px 78px minmax(220px, 1fr); gap: 10px;
@@ -95,7 +97,7 @@ extension InspectorPage {
         .url { font-size: 12px; }
         .url .host { color: var(--quiet); }
         .chip {
-          display: inline-block; font: 600 10.5px/16px system-ui, sans-serif; padding: 0 6px; margin-left: 7px;
+          display: inline-block; font: 600 10.5px/16px system-ui, sans-serif; padding: 0 6px; margin-right: 7px;
           border-radius: 8px; color: var(--info); background: color-mix(in srgb, var(--info) 14%, transparent);
         }
         .chip.warn { color: var(--warn); background: color-mix(in srgb, var(--warn) 16%, transparent); }
@@ -174,10 +176,9 @@ extension InspectorPage {
         .legend span { display: inline-flex; align-items: center; gap: 6px; }
         .legend i { width: 10px; height: 10px; border-radius: 2px; }
         .legend .fill { flex: 1; }
-        @media (max-width: 1050px) {
-          .row { grid-template-columns: 60px minmax(140px, 1.4fr) 92px 70px 70px minmax(120px, 1fr); }
+        @container (max-width: 1000px) {
+          .row { grid-template-columns: 54px minmax(130px, 1.3fr) 92px 66px 66px minmax(150px, 1fr); }
           .row > :nth-child(4), .row > :nth-child(5) { display: none; }
-          .totals { margin-left: 0; }
         }
         @media (max-width: 720px) {
           #requests { position: relative; }
