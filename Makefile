@@ -18,10 +18,10 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart=
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo install-tool test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak sockets chaos \
+.PHONY: help demo install-tool test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak capture sockets chaos \
 	campaign json-values \
 	test-loops test-urlsession test-integrations gallery-programs lint format api bench bench-quick docs docs-preview \
-	test-docs clean
+	test-docs test-inspector clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
@@ -30,6 +30,7 @@ help:
 	@echo 'make crash-test            kills processes that write to a disk cache or an HTTP cache, transfer or run a queue, at 4,100 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests, memory of hostile pictures'
+	@echo 'make capture               decrypts a capture of TLS with a key log, with tshark'
 	@echo 'make sockets               memory, threads and descriptors of 1,000 WebSockets'
 	@echo 'make chaos [N=50000]       N requests each over HTTP/1.1, TLS and HTTP/2 to a server that breaks connections'
 	@echo 'make campaign [N=50000]    N multipart streams with limits and cancellations from a server that stalls and cuts'
@@ -46,6 +47,7 @@ help:
 	@echo 'make bench-quick [PEERS=…]  small GETs of Tern and some peers, in less than 3 minutes'
 	@echo 'make docs                  the documentation as a site of static files, into .build/docs/site'
 	@echo 'make docs-preview [PORT=…] serves the site on this machine; test-docs: checks it in headless Chromium'
+	@echo 'make test-inspector        the page of the inspector in headless Chromium'
 	@echo 'make clean'
 
 # The packages beside the root share a build folder, so that Tern is compiled once for them. A cached manifest of it would
@@ -106,6 +108,16 @@ soak:
 	@scripts/set-up test
 	TERN_SOAK=1 $(TEST) --filter ManyTasksTests
 	TERN_PICTURE_BOMBS=all $(TEST) --filter DecodingMemoryTests
+
+# Decrypts a capture of the loopback interface with a key log of TLS. Capturing needs rights.
+capture:
+	@scripts/set-up capture
+	TERN_CAPTURE=1 $(TEST) --filter TLSKeyLogCaptureTests
+
+# The page of the inspector in headless Chromium, with pictures in .build/inspector-pictures.
+test-inspector:
+	@scripts/set-up docs
+	TERN_BROWSER=1 $(TEST) --filter InspectorBrowserTests
 
 # 1,000 sockets at a time, alone in a process: memory, threads and descriptors.
 sockets:

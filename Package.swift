@@ -27,6 +27,7 @@ let package = Package(
         .library(name: "TernCache", targets: ["TernCache"]),
         .library(name: "TernHTTPCache", targets: ["TernHTTPCache"]),
         .library(name: "TernImages", targets: ["TernImages"]),
+        .library(name: "TernInspector", targets: ["TernInspector"]),
         .library(name: "TernJSON", targets: ["TernJSON"]),
         .library(name: "TernStreaming", targets: ["TernStreaming"]),
         .library(name: "TernTesting", targets: ["TernTesting"]),
@@ -117,6 +118,8 @@ let package = Package(
         ),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .target(
+            name: "TernInspector", dependencies: ["Tern", "TernConcurrency", "TernTesting"], swiftSettings: settings),
+        .target(
             name: "TernViewModels", dependencies: ["Tern", "TernConcurrency", "TernImages"], swiftSettings: settings),
         .target(name: "TernXML", dependencies: ["CTernXML", "Tern"], swiftSettings: settings),
         .testTarget(
@@ -194,6 +197,11 @@ let package = Package(
         .testTarget(
             name: "TernStreamingTests",
             dependencies: ["Tern", "TernConcurrency", "TernHTTPCache", "TernStreaming", "TernTesting"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TernInspectorTests",
+            dependencies: ["Tern", "TernConcurrency", "TernHTTPCache", "TernInspector", "TernTesting"],
             swiftSettings: settings
         ),
         // The program that the durable downloads' crash test kills.

@@ -29,7 +29,11 @@ let package = Package(
             name: "bench-websocket-c", linkerSettings: [.linkedLibrary("websockets", .when(platforms: [.linux]))]),
         .executableTarget(
             name: "bench-tern",
-            dependencies: ["BenchShapes", "BenchSupport", .product(name: "Tern", package: "Tern")],
+            dependencies: [
+                "BenchShapes", "BenchSupport",
+                .product(name: "Tern", package: "Tern"),
+                .product(name: "TernInspector", package: "Tern"),
+            ],
             swiftSettings: settings
         ),
         .executableTarget(

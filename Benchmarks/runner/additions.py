@@ -11,6 +11,7 @@ ROWS = (
     ("nothing", ()),
     ("a cookie store in use", ("--with", "cookie")),
     ("an observer that counts the events", ("--with", "observer")),
+    ("a `SessionInspector`, without a viewer", ("--with", "inspector")),
     ("`RetryInterceptor`", ("--with", "retry")),
     ("a `RequestAdapter` that adds a header", ("--with", "adapter")),
     ("the cookie store, `RetryInterceptor` and the adapter", ("--with", "cookie,retry,adapter")),

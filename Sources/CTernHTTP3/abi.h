@@ -386,6 +386,7 @@ typedef struct {
     void (*tls_set_pointer)(tls_session, void *);
     void *(*tls_pointer)(tls_session);
     void (*tls_set_key_log)(tls_session, int (*)(tls_session, const char *, const tls_datum *));
+    void (*tls_random)(tls_session, tls_datum *client, tls_datum *server);
     void (*tls_set_hook)(
         tls_session, unsigned type, int when,
         int (*)(tls_session, unsigned type, unsigned when, unsigned incoming, const tls_datum *));

@@ -403,10 +403,31 @@ static int did_receive_ticket(
     return 0;
 }
 
+static char *write_hexadecimal(char *text, const tls_datum *bytes) {
+    static const char digits[] = "0123456789abcdef";
+    for (unsigned i = 0; i < bytes->size; i++) {
+        *text++ = digits[bytes->data[i] >> 4];
+        *text++ = digits[bytes->data[i] & 15];
+    }
+    return text;
+}
+
 static int will_log_key(tls_session tls, const char *label, const tls_datum *secret) {
     const quic_functions *f = tern_h3_functions();
     tern_h3 *session = ((quic_conn_ref *)f->tls_pointer(tls))->user_data;
-    session->callbacks.key(session->context, label, secret->data, secret->size);
+    tls_datum client = {NULL, 0}, server = {NULL, 0};
+    f->tls_random(tls, &client, &server);
+    // The random bytes are 32, and a secret of TLS 1.3 is as long as a hash.
+    char line[512], *end = line;
+    size_t length = strlen(label);
+    if (length + 2 * ((size_t)client.size + secret->size) + 3 > sizeof line) return 0;
+    memcpy(end, label, length);
+    end += length;
+    *end++ = ' ';
+    end = write_hexadecimal(end, &client);
+    *end++ = ' ';
+    *write_hexadecimal(end, secret) = 0;
+    session->callbacks.key(session->context, line);
     return 0;
 }
 

@@ -135,6 +135,7 @@ static void load_all(void) {
         {"gnutls_session_set_ptr", &f->tls_set_pointer},
         {"gnutls_session_get_ptr", &f->tls_pointer},
         {"gnutls_session_set_keylog_function", &f->tls_set_key_log},
+        {"gnutls_session_get_random", &f->tls_random},
         {"gnutls_handshake_set_hook_function", &f->tls_set_hook},
         {"gnutls_session_get_data2", &f->tls_ticket},
         {"gnutls_session_set_data", &f->tls_set_ticket},

@@ -54,6 +54,10 @@ void tern_ssl_context_free(tern_ssl_context *context) {
     free(context);
 }
 
+void tern_ssl_context_log_keys(tern_ssl_context *context) {
+    SSL_CTX_set_keylog_callback(context->ssl, tern_ssl_key_callback);
+}
+
 const char *tern_ssl_error_text(void) {
     const char *text = ERR_reason_error_string(ERR_peek_error());
     return text ? text : "OpenSSL gives no reason";

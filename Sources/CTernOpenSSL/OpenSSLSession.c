@@ -244,6 +244,11 @@ int tern_ssl_ticket_callback(SSL *ssl, SSL_SESSION *ticket) {
     return 0;
 }
 
+void tern_ssl_key_callback(const SSL *ssl, const char *line) {
+    tern_ssl_session *session = SSL_get_app_data(ssl);
+    if (session && session->callbacks.log_key) session->callbacks.log_key(session->callbacks.owner, line);
+}
+
 int64_t tern_ssl_ticket_expiry(const tern_ssl_ticket *ticket) {
     const SSL_SESSION *session = (const SSL_SESSION *)ticket;
     int64_t start = (int64_t)SSL_SESSION_get_time(session), length = (int64_t)SSL_SESSION_get_timeout(session);

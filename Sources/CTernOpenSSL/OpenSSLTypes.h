@@ -50,6 +50,8 @@ tern_ssl_staple tern_ssl_judge_staple(
 int tern_ssl_verify_callback(X509_STORE_CTX *store, void *argument);
 int tern_ssl_staple_callback(SSL *ssl, void *argument);
 int tern_ssl_ticket_callback(SSL *ssl, SSL_SESSION *ticket);
+/// The callback of contexts that log keys.
+void tern_ssl_key_callback(const SSL *ssl, const char *line);
 /// Creates the transport of a session. Returns null on failure.
 BIO *tern_ssl_transport(tern_ssl_session *session);
 

@@ -72,7 +72,7 @@ public struct Options: Sendable {
         usage: bench-X get|https|h2|body64k|download-file|download-stream|upload|user|page|post --url URL \
         --connections N --requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] \
         [--at-once N] [--expect COUNT,SUM,SUM] \
-        [--watch yes|no] [--with cookie,observer,retry,adapter,interceptor,handle] \
+        [--watch yes|no] [--with cookie,observer,inspector,retry,adapter,interceptor,handle] \
         [--executor yes|no] [--loops N] [--origins N] [--sessions N]
         """
 

@@ -1,6 +1,7 @@
 import BenchSupport
 import Synchronization
 import Tern
+import TernInspector
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -27,6 +28,7 @@ struct Additions {
             configuration.cookies = .store(store)
         }
         if names.contains("observer") { configuration.observers = [Counter()] }
+        if names.contains("inspector") { configuration.observers = [SessionInspector()] }
         if names.contains("retry") { configuration.interceptors.append(RetryInterceptor()) }
         if names.contains("adapter") { configuration.interceptors.append(HeaderAdapter()) }
         if names.contains("interceptor") { configuration.interceptors.append(HeaderInterceptor()) }

@@ -56,8 +56,8 @@ typedef struct {
     void (*ticket)(void *context, const uint8_t *bytes, size_t length);
     /// A token that proves the client's address to the server in a later connection (RFC 9000 §8.1.3).
     void (*token)(void *context, const uint8_t *bytes, size_t length);
-    /// A line of a key log; not called unless `logs_keys` is set. `label` is a name, `secret` holds bytes.
-    void (*key)(void *context, const char *label, const uint8_t *secret, size_t length);
+    /// A line of a key log in NSS's format, without a line break. Not called unless `logs_keys` is set.
+    void (*key)(void *context, const char *line);
     void (*settings)(void *context, int allows_connect_protocol, uint64_t field_section_limit);
     /// The server allows more requests.
     void (*streams)(void *context);

@@ -62,6 +62,8 @@ int tern_ssl_context_set_pem_identity(
     size_t key_count, const char *password);
 int tern_ssl_context_set_pkcs12_identity(
     tern_ssl_context *context, const uint8_t *bytes, size_t count, const char *password);
+/// Calls `tern_ssl_callbacks.log_key` of each session of the context.
+void tern_ssl_context_log_keys(tern_ssl_context *context);
 /// Returns the reason of the last failure on this thread. The text is constant.
 const char *tern_ssl_error_text(void);
 
@@ -77,6 +79,8 @@ typedef struct {
     void (*take_ticket)(void *owner, tern_ssl_ticket *ticket);
     /// 1 to continue the handshake with a certificate that is not verified: the judge asks `tern_ssl_chain_failure`.
     int continues_unverified;
+    /// Takes a line of a key log, which ends with a zero byte and has no line break. Null to take none.
+    void (*log_key)(void *owner, const char *line);
 } tern_ssl_callbacks;
 
 /// Creates a session over a non-blocking socket, or over another session if `outer` is not null. `host` is a name or an

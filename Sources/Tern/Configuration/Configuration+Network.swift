@@ -86,6 +86,9 @@ extension Session.Configuration {
         if let networkProblem {
             return FailureCause(.invalidRequest, "the session's configuration: \(networkProblem)")
         }
+        #if TERN_URLSESSION || !os(Linux)
+        if keyLog != nil { return FailureCause(.unsupported, "URLSession does not tell the secrets of TLS: keyLog") }
+        #endif
         if let problem = trust.problem {
             return FailureCause(.invalidRequest, "the session's trust policies: \(problem)")
         }

@@ -104,6 +104,9 @@ extension Session {
         /// The trust policies for TLS connections, by host. By default, a certificate must lead to `authorities` and be
         /// valid for the host's name.
         public var trust = TrustPolicies()
+        /// The place to which the secrets of TLS connections are written, for programs such as Wireshark, which decrypt a
+        /// capture with them; nil, the default, for none. Supported on Linux only.
+        public var keyLog: TLSKeyLog?
         /// The proxies. By default those of the environment (`http_proxy`, `https_proxy`, `all_proxy`, `no_proxy`),
         /// read once per process.
         public var proxies = Proxies.environment
@@ -226,7 +229,8 @@ extension Session.Configuration: CustomStringConvertible, CustomReflectable {
             "maximumDecompressionRatio": maximumDecompressionRatio, "maximumBodySize": maximumBodySize,
             "maximumHeadSize": maximumHeadSize, "maximumRedirects": maximumRedirects, "proxies": proxies,
             "hostAddresses": hostAddresses, "localEndpoint": localEndpoint, "unixSocketPath": unixSocketPath as Any,
-            "interceptors": interceptors.count, "observers": observers.count, "hasCache": untypedCache != nil,
+            "keyLog": keyLog as Any, "interceptors": interceptors.count, "observers": observers.count,
+            "hasCache": untypedCache != nil,
         ]
         return Mirror(self, children: children)
     }

@@ -86,6 +86,21 @@ public struct Headers: Sendable {
             }
     }
 
+    /// Returns whether the names and the values have at most so many bytes.
+    package func areLimited(toBytes limit: Int) -> Bool {
+        fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count } <= limit
+    }
+
+    /// Returns the first fields whose names and values have at most so many bytes.
+    package func limited(toBytes limit: Int) -> Headers {
+        var left = limit
+        return Headers(
+            fields.prefix { field in
+                left -= field.name.utf8.count + field.value.utf8.count
+                return left >= 0
+            })
+    }
+
     /// Returns whether the name has at least one value.
     public func contains(_ name: String) -> Bool {
         fields.contains { Self.namesMatch($0.name, name) }

@@ -125,6 +125,21 @@ public struct ResponseHead: Sendable {
         return head
     }
 
+    /// Returns the head without the redirects that led to it, and with at most so many bytes of header fields, for those
+    /// who keep many heads.
+    package func limited(toBytes limit: Int) -> ResponseHead {
+        let isShort = shared.bytes.isEmpty || shared.bytes.count > limit ? nil : true
+        let isLimited = isShort ?? headers.areLimited(toBytes: limit)
+        if isLimited, redirects.isEmpty { return self }
+        guard isLimited else {
+            var head = ResponseHead(
+                status: status, version: version, target: target, headers: headers.limited(toBytes: limit))
+            if let trace = shared.additions?.trace { head = head.traced(by: trace) }
+            return head
+        }
+        return redirected(by: [])
+    }
+
     /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`);
     /// otherwise nil.
     public var file: URL? { shared.additions?.file }

@@ -31,6 +31,17 @@ extension Request {
         public var count: Int { values.count }
     }
 
+    /// The key of the template of a request's URL, such as `/users/{id}`: a name for all requests of a kind, by which
+    /// metrics and traces group them (`url.template` of OpenTelemetry). It has no values of the URL, and is not sent.
+    ///
+    /// ```swift
+    /// let user: User = try await client.get("users/7") { $0.userInfo[Request.URLTemplate.self] = "/users/{id}" }
+    /// ```
+    public enum URLTemplate: UserInfoKey {
+        /// The template.
+        public typealias Value = String
+    }
+
     /// Values of the caller for interceptors, policies, observers and whoever receives the task or the error. They are
     /// never sent, and follow the request through redirects and retries. Empty by default.
     ///

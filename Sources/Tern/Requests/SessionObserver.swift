@@ -9,7 +9,8 @@ public import Foundation
 ///
 /// For one task the stages are: `willSend`, `fields`, `didReceive(interim:)`, `didReceive(_:of:)`, then for a redirect
 /// or a challenge its own call and `willSend` again, otherwise `didReceive(bytes:)`, `didValidate` and `didDecode`;
-/// `didSend` comes when an attempt with a body has ended, which is after the response's body was read;
+/// `didSend` comes when an attempt with a body has ended, which is after the response's body was read, and `didCollect`
+/// behind it, with the measurements of each attempt;
 /// `didResumeDownload` follows `didValidate`;
 /// `willRetry` comes before the `willSend` of a request that an interceptor sends again. `didFail` takes the place of
 /// the stages that a request does not reach.
@@ -61,6 +62,14 @@ public protocol SessionObserver: Sendable {
     ///
     /// - Parameter bodyBytes: The number of bytes of the body that were sent, after compression.
     func didSend(bodyBytes: Int64, of task: AnySessionTask)
+
+    /// Called once for each attempt that went to the wire, when it has ended, also after a failure: with the time of each
+    /// phase, the bytes, the peer and the connection. For a response that redirects or asks for credentials, the call
+    /// comes behind `didRedirect` or that for the challenge, and before the next `willSend`.
+    ///
+    /// The measurements of a task (`TaskHandle.metrics`) are those of its last attempt. A request that Tern itself sends
+    /// again on a new connection is measured with its last try. Not called for a response that is abandoned unread.
+    func didCollect(_ metrics: TaskMetrics, of task: AnySessionTask)
 
     /// Called when a download continues a partial file: the server sends the rest, from an offset on. Called again for
     /// each further part if the server sends the rest in several. Not called when the server sends the whole file in its
@@ -126,6 +135,8 @@ extension SessionObserver {
     public func didReceive(_ response: ResponseHead, of task: AnySessionTask) {}
     /// Does nothing.
     public func didSend(bodyBytes: Int64, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didCollect(_ metrics: TaskMetrics, of task: AnySessionTask) {}
     /// Does nothing.
     public func didResumeDownload(at offset: Int64, of total: Int64, of task: AnySessionTask) {}
     /// Does nothing.

@@ -26,6 +26,9 @@ public struct TaskMetrics: Sendable, Hashable {
     public package(set) var remoteAddress: String?
     /// The port of the peer; nil when there was no connection, and for a Unix domain socket.
     public package(set) var remotePort: Int?
+    /// The number of the connection, from 1, which no other one of the process has; nil when there was no connection,
+    /// and with URLSession. Requests that share a connection over HTTP/2 or HTTP/3 have the same number.
+    public package(set) var connectionNumber: UInt64?
     /// The reason why a trust policy that is `isReportOnly` would have refused the server; nil without one. Reported
     /// with the request that opened the connection.
     public package(set) var pinReport: String?
@@ -91,7 +94,8 @@ extension TaskMetrics: CustomStringConvertible, CustomReflectable {
                 "firstByte": firstByte as Any, "total": total as Any, "receivedBytes": receivedBytes,
                 "sentBytes": sentBytes, "decodedBodyBytes": decodedBodyBytes, "httpVersion": httpVersion as Any,
                 "isReusedConnection": isReusedConnection, "remoteAddress": remoteAddress as Any,
-                "remotePort": remotePort as Any, "pinReport": pinReport as Any, "transactions": transactions,
+                "remotePort": remotePort as Any, "connectionNumber": connectionNumber as Any,
+                "pinReport": pinReport as Any, "transactions": transactions,
             ])
     }
 

@@ -10,6 +10,33 @@ package import Foundation
 package protocol ExchangeCache: Sendable {
     /// Returns the response to a request: a stored one, or that of the server.
     func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse
+    /// Returns the stored responses, at most `limit`, in the order of their URLs.
+    func storedResponses(limit: Int) async -> [StoredResponse]
+}
+
+/// A response that a cache keeps, for a list of them.
+package struct StoredResponse: Sendable {
+    package var url: String
+    package var method: String
+    package var status: Int
+    package var bytes: Int64
+    /// Whether the whole body is stored.
+    package var isWhole: Bool
+    package var age: Duration
+    /// The time for which the response is still fresh; negative if it is stale.
+    package var timeToLive: Duration
+
+    package init(
+        url: String, method: String, status: Int, bytes: Int64, isWhole: Bool, age: Duration, timeToLive: Duration
+    ) {
+        self.url = url
+        self.method = method
+        self.status = status
+        self.bytes = bytes
+        self.isWhole = isWhole
+        self.age = age
+        self.timeToLive = timeToLive
+    }
 }
 
 extension Session.Configuration {

@@ -133,7 +133,7 @@ package struct IncomingResponse: Sendable {
         let limit = request.request.maximumBodySize ?? request.registry.configuration.maximumBodySize
         guard request.delivery == .collected, decoder == nil, data.count <= limit else { return }
         body.takeAll()
-        outcome = record.endAttempt(with: body.outcome(head), pump: nil)
+        outcome = record.endAttempt(with: body.outcome(head), pump: nil, isOnWire: false)
     }
 
     /// The attempt that brings the response; nil for a response that did not come over the wire.
@@ -314,7 +314,7 @@ package struct IncomingResponse: Sendable {
                 outcome = outcome.decoded(decoder)
                 if let failure, failure.kind != .tooLarge { body.onDamage?() }
             }
-            return record.endAttempt(with: outcome, pump: nil)
+            return record.endAttempt(with: outcome, pump: nil, isOnWire: false)
         }
         var outcome = await running.attempt.outcome()
         if running.number > 1 { outcome = outcome.counted(running.number) }

@@ -79,9 +79,12 @@ extension TaskRecord {
     }
 
     /// Records the end of an attempt and stops its upload. Returns the outcome.
-    func endAttempt(with outcome: AttemptOutcome, pump: BodyPump?) -> AttemptOutcome {
+    ///
+    /// - Parameter isOnWire: Whether the attempt went to a server, and was not answered from a store.
+    func endAttempt(with outcome: AttemptOutcome, pump: BodyPump?, isOnWire: Bool = true) -> AttemptOutcome {
         pump?.stop()
         reportSentBody()
+        if isOnWire { registry.observe { $0.didCollect(outcome.metrics, of: AnySessionTask(self)) } }
         if let report = outcome.metrics.pinReport {
             registry.observe { $0.didFindUnpinned(report, of: AnySessionTask(self)) }
         }

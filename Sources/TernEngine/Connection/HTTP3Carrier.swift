@@ -33,7 +33,7 @@ final class HTTP3Carrier {
     private weak var attempt: HTTP3Attempt?
     private var socket: DatagramSocket?
     private(set) var session: HTTP3Session?
-    private var info = ConnectionInfo(ConnectionInfo.Opening(), version: .http3)
+    private lazy var info = ConnectionInfo(ConnectionInfo.Opening(), version: .http3)
     var streams: [Int64: CarriedStream] = [:]
     /// Datagrams that the socket has not taken.
     private var pending: [UInt8] = []
@@ -76,6 +76,7 @@ final class HTTP3Carrier {
         settings.serverName = verifier.serverName
         settings.headLimit = pool.settings.headLimit
         settings.idleTimeout = Self.idleTimeout
+        settings.logsKeys = destination.trust?.options.logKeys != nil
         if let key = verifier.ticketKey {
             settings.ticket = pool.settings.http3Resumption.take(key, now: Int64(time(nil))) ?? []
         }
@@ -349,6 +350,8 @@ extension HTTP3Carrier: HTTP3SessionDelegate {
         pool.settings.http3Resumption.insert(
             ticket, for: key, chainExpiry: verifier.chainExpiry, now: Int64(time(nil)))
     }
+
+    func keyLogged(_ line: String) { destination.trust?.options.logKeys?(line) }
 
     func streamReceivedInterim(_ stream: Int64, head: ReceivedHead) { deliver(interim: head, of: stream) }
     func streamReceivedHead(_ stream: Int64, head: ReceivedHead) { deliver(head, of: stream) }

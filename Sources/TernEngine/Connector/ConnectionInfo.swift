@@ -1,3 +1,5 @@
+import Synchronization
+
 /// The connection that carries an exchange. A class, so that each exchange has one reference to it.
 package final class ConnectionInfo: Sendable {
     /// The steps by which a connection was opened.
@@ -19,17 +21,26 @@ package final class ConnectionInfo: Sendable {
     package let version: WireVersion
     /// Whether the connection carried an exchange before.
     package let isReused: Bool
+    /// A number that no other connection of the process has, from 1.
+    package let number: UInt64
 
-    package init(_ opening: Opening, version: WireVersion, isReused: Bool = false) {
+    private static let lastNumber = Atomic<UInt64>(0)
+
+    package convenience init(_ opening: Opening, version: WireVersion) {
+        self.init(opening, version, isReused: false, number: Self.lastNumber.add(1, ordering: .relaxed).newValue)
+    }
+
+    private init(_ opening: Opening, _ version: WireVersion, isReused: Bool, number: UInt64) {
         self.opening = opening
         self.version = version
         self.isReused = isReused
+        self.number = number
     }
 
     /// Returns the same connection for the exchanges after the first.
     func reused() -> ConnectionInfo {
         var opening = opening
         opening.pinReport = nil
-        return ConnectionInfo(opening, version: version, isReused: true)
+        return ConnectionInfo(opening, version, isReused: true, number: number)
     }
 }

@@ -24,7 +24,11 @@ enum HTTP3Callbacks {
             unsafe HTTP3Callbacks.with(context) { $0.delegate.ticketReceived(ticket) }
         }
         unsafe table.token = { _, _, _ in }
-        unsafe table.key = { _, _, _, _ in }
+        unsafe table.key = { context, line in
+            guard let line = unsafe line else { return }
+            let text = unsafe String(cString: line)
+            unsafe HTTP3Callbacks.with(context) { $0.delegate.keyLogged(text) }
+        }
         unsafe table.settings = { context, allowsConnect, _ in
             unsafe HTTP3Callbacks.with(context) { $0.settingsReceived(allowsExtendedConnect: allowsConnect != 0) }
         }

@@ -28,6 +28,8 @@ package final class HTTP3Session {
         /// The silence after which the connection ends, and the limit for the handshake, in nanoseconds.
         package var idleTimeout: UInt64 = 60_000_000_000
         package var handshakeTimeout: UInt64 = 10_000_000_000
+        /// Whether the delegate receives the lines of a key log.
+        package var logsKeys = false
 
         package init(local: SocketAddress, remote: SocketAddress) {
             self.local = local
@@ -112,6 +114,7 @@ package final class HTTP3Session {
                     unsafe values.idle_timeout = settings.idleTimeout
                     unsafe values.handshake_timeout = settings.handshakeTimeout
                     unsafe values.now = now
+                    unsafe values.logs_keys = settings.logsKeys ? 1 : 0
                     guard let name = settings.serverName else { return unsafe body(&values) }
                     return unsafe name.withCString { name in
                         unsafe values.server_name = name

@@ -15,6 +15,8 @@ package protocol HTTP3SessionDelegate: AnyObject {
     func handshakeCompleted(isResumed: Bool)
     /// Called with data by which a later connection resumes the session. Several can arrive.
     func ticketReceived(_ ticket: [UInt8])
+    /// Called with a line of a key log, in NSS's format, if the settings say so. The first ones come within the handshake.
+    func keyLogged(_ line: String)
     func streamReceivedInterim(_ stream: Int64, head: ReceivedHead)
     func streamReceivedHead(_ stream: Int64, head: ReceivedHead)
     /// Called with bytes of the body, which are valid within the call and never empty. The delegate calls

@@ -13,6 +13,7 @@ import CTernOpenSSL
         guard let context = unsafe context else {
             throw EngineError(.tls, "OpenSSL cannot create a context: \(reason)")
         }
+        if options.logKeys != nil { unsafe tern_ssl_context_log_keys(context) }
         let builder = unsafe TLSContextBuilder(context: context)
         do throws(EngineError) {
             try builder.addAnchors(of: options)

@@ -54,6 +54,13 @@ final class TLSJudgement {
             }
         }
         unsafe callbacks.continues_unverified = policy.options.continuesUnverified ? 1 : 0
+        if policy.options.logKeys != nil {
+            unsafe callbacks.log_key = { owner, line in
+                guard let owner = unsafe owner, let line = unsafe line else { return }
+                let judgement = unsafe Unmanaged<TLSJudgement>.fromOpaque(owner).takeUnretainedValue()
+                unsafe judgement.policy.options.logKeys?(String(cString: line))
+            }
+        }
         if resumption != nil {
             unsafe callbacks.take_ticket = { owner, ticket in
                 guard let owner = unsafe owner, let ticket = unsafe ticket else { return }

@@ -66,6 +66,9 @@ package struct TLSOptions: Sendable {
     /// Whether the handshake continues with a certificate that is not verified, for a review that can accept it. Such
     /// connections are never resumed.
     package var continuesUnverified = false
+    /// Takes each line of a key log, in NSS's format and without a line break; nil for none. It runs on the thread of the
+    /// connection, during the handshake and when keys change.
+    package var logKeys: (@Sendable (_ line: String) -> Void)?
 
     package init() {}
 

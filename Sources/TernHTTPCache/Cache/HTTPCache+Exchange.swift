@@ -26,6 +26,14 @@ extension HTTPCache: ExchangeCache {
         ).response()
     }
 
+    package nonisolated func storedResponses(limit: Int) async -> [StoredResponse] {
+        await entries().prefix(limit).map { entry in
+            StoredResponse(
+                url: entry.url, method: entry.method, status: entry.status, bytes: entry.storedBytes,
+                isWhole: entry.isWhole, age: entry.age, timeToLive: entry.timeToLive)
+        }
+    }
+
     private nonisolated func responseWithoutStore(
         to exchange: NetworkExchange, _ request: CacheRequest
     ) async throws(NetworkError) -> IncomingResponse {

@@ -39,6 +39,7 @@ final class LoopbackCore: Sendable {
     let isIPv6: Bool
     let counters = LoopbackCounters()
     let logs: Bool
+    private let connectionLimit: Int
     private let handler: LoopbackServer.Handler
     let state: Lock<State>
     let hasWaiters = Atomic<Bool>(false)
@@ -46,9 +47,11 @@ final class LoopbackCore: Sendable {
     private let endSignal: WakeupPipe
 
     init(
-        _ listener: LoopbackListener, isIPv6: Bool, logLimit: Int, handler: @escaping LoopbackServer.Handler
+        _ listener: LoopbackListener, isIPv6: Bool, logLimit: Int, connectionLimit: Int,
+        handler: @escaping LoopbackServer.Handler
     ) throws(Failure) {
         self.listener = listener
+        self.connectionLimit = connectionLimit
         self.isIPv6 = isIPv6
         self.handler = handler
         logs = logLimit > 0
@@ -86,7 +89,7 @@ final class LoopbackCore: Sendable {
         let index = counters.accepted.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue
         let link = Link(socket: socket, index: index)
         let isWelcome = state.withLock { state in
-            guard !state.isStopping else { return false }
+            guard !state.isStopping, state.links.count < connectionLimit else { return false }
             state.links[index] = link
             state.threads += 1
             return true

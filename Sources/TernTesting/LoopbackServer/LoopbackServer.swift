@@ -70,8 +70,18 @@ public final class LoopbackServer: Sendable {
     ///     a host behind a silent firewall, to test a connect timeout. It takes 0.1 s to set up.
     ///   - requestLogLimit: The number of `requests` to keep, newest first; 0 for none, which is faster under load.
     ///   - handler: The closure that answers a request.
-    public init(
+    public convenience init(
         on address: Address = .ipv4, port: Int = 0, acceptsConnections: Bool = true, requestLogLimit: Int = 1_000,
+        handler: @escaping Handler
+    ) throws(Failure) {
+        try self.init(
+            on: address, port: port, acceptsConnections: acceptsConnections, requestLogLimit: requestLogLimit,
+            connectionLimit: .max, handler: handler)
+    }
+
+    /// - Parameter connectionLimit: The number of connections that are open at a time. Further ones are closed.
+    package init(
+        on address: Address, port: Int, acceptsConnections: Bool, requestLogLimit: Int, connectionLimit: Int,
         handler: @escaping Handler
     ) throws(Failure) {
         var listener = try LoopbackListener(address, port: port, backlog: acceptsConnections ? 1_024 : 0)
@@ -86,7 +96,9 @@ public final class LoopbackServer: Sendable {
         self.address = address
         self.port = listener.port
         baseURL = url
-        core = try LoopbackCore(listener, isIPv6: address == .ipv6, logLimit: requestLogLimit, handler: handler)
+        core = try LoopbackCore(
+            listener, isIPv6: address == .ipv6, logLimit: requestLogLimit, connectionLimit: connectionLimit,
+            handler: handler)
         if acceptsConnections { try core.start() }
     }
 

@@ -122,7 +122,7 @@ extension Recording {
 
 extension Recording.Details {
     /// Takes the measurements of an exchange that ended, or failed.
-    mutating func take(_ metrics: TaskMetrics) {
+    package mutating func take(_ metrics: TaskMetrics) {
         httpVersion = metrics.httpVersion
         remoteAddress = metrics.remoteAddress
         nameLookup = metrics.nameLookup

@@ -197,10 +197,10 @@ extension Recording {
 
 extension Headers {
     /// The fields, each as `Name: value`.
-    var recorded: [String] { map { "\($0.name): \($0.value)" } }
+    package var recorded: [String] { map { "\($0.name): \($0.value)" } }
 
     /// Creates headers from fields of the form `Name: value`; a line without a colon is a name without a value.
-    init(recorded: [String]) {
+    package init(recorded: [String]) {
         self.init(
             recorded.map { line in
                 let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -213,7 +213,7 @@ extension Headers {
 extension Recording {
     /// A change that removes information from an exchange before it is recorded.
     public struct Redaction: Sendable {
-        let change: @Sendable (inout Exchange) -> Void
+        package let change: @Sendable (inout Exchange) -> Void
 
         /// Creates a redaction from a closure. It is applied to recorded exchanges, and to the request of a call before
         /// the look-up, so that both match.

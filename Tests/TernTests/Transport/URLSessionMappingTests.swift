@@ -147,6 +147,13 @@ struct URLSessionMappingTests {
         #expect(settings.refusal(of: request)?.reason == "URLSession cannot send the trailers of a request")
     }
 
+    @Test func keyLogsAreRefused() {
+        var configuration = Session.Configuration()
+        configuration.keyLog = TLSKeyLog { _ in }
+        let refusal = URLSessionSettings(configuration).refusal
+        #expect(refusal?.kind == .unsupported && refusal?.reason.contains("keyLog") == true)
+    }
+
     @Test func certificatesAreReadFromTheirTextForm() {
         let pem = """
             a comment

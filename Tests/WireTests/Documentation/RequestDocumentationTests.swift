@@ -181,6 +181,9 @@ struct RequestDocumentationTests {
         policy.identity = .pkcs12(Data(), password: "")
         configuration.trust.hosts["mtls.example.com"] = policy
         try configuration.check()
+        defer { try? FileManager.default.removeItem(atPath: "/tmp/keys.log") }  // A leftover does no harm.
+        configuration.keyLog = try TLSKeyLog(file: URL(filePath: "/tmp/keys.log"))
+        try configuration.check()
     }
     #endif
 }

@@ -1,5 +1,6 @@
 import Synchronization
 import Tern
+import TernHTTPCache
 import TernTesting
 import Testing
 
@@ -119,6 +120,73 @@ struct ObserverStageTests {
             #expect(text == "x")
             #expect(watcher.all.filter { $0.hasPrefix("retry") } == ["retry after 503", "retry after 503"])
             #expect(watcher.all.filter { $0.hasPrefix("valid") } == ["valid status", "valid status", "valid yes"])
+        }
+    }
+
+    // MARK: Measurements
+
+    /// Notes the order of measurements among the stages.
+    private final class Measurements: SessionObserver {
+        let log = Mutex<[(stage: String, metrics: TaskMetrics?)]>([])
+
+        private func add(_ stage: String, _ metrics: TaskMetrics? = nil) {
+            log.withLock { $0.append((stage, metrics)) }
+        }
+
+        func willSend(_ request: Request, of task: AnySessionTask) { add("send") }
+        func didCollect(_ metrics: TaskMetrics, of task: AnySessionTask) { add("measured", metrics) }
+        func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {
+            add("redirect")
+        }
+        func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask) { add("retry") }
+        func didObserve(_ event: TaskRegistry.Event) { if case .completed = event { add("completed") } }
+    }
+
+    @Test func eachAttemptIsMeasured() async throws {
+        let measurements = Measurements()
+        let configuration = Session.Configuration.test {
+            var policy = RetryPolicy()
+            policy.firstDelay = .zero
+            $0.interceptors = [RetryInterceptor(policy)]
+            $0.observers = [measurements]
+        }
+        try await withServer(configuration: configuration) { exchange in
+            switch exchange.request.path {
+            case "/moved": try exchange.respond(status: 302, headers: [("Location", "/x")], text: "elsewhere")
+            default: try exchange.respond(status: exchange.number == 2 ? 503 : 200, text: "body")
+            }
+        } test: { server, client in
+            try await client.get("moved")
+            await client.session.drained()
+            let log = measurements.log.withLock { $0 }
+            let first = ["send", "redirect", "measured", "send", "measured", "retry"]
+            #expect(log.map(\.stage) == first + ["send", "redirect", "measured", "send", "measured", "completed"])
+            let metrics = log.compactMap(\.metrics)
+            #expect(metrics.map(\.isReusedConnection) == [false, true, true, true])
+            #expect(metrics.allSatisfy { $0.remotePort == server.port && $0.httpVersion == .http11 })
+            // All had one connection.
+            #expect(Set(metrics.map(\.connectionNumber)).count == 1 && metrics[0].connectionNumber != nil)
+            // A stream is measured at its end.
+            measurements.log.withLock { $0 = [] }
+            for try await _ in client.stream("x").chunks {}
+            await client.session.drained()
+            #expect(measurements.log.withLock { $0.map(\.stage) } == ["send", "measured", "completed"])
+        }
+    }
+
+    @Test func aFailedAttemptIsMeasuredAndAnAnswerOfACacheIsNot() async throws {
+        let measurements = Measurements()
+        var configuration = Session.Configuration.test { $0.observers = [measurements] }
+        configuration.cache = HTTPCache.memory()
+        try await withServer(configuration: configuration) { exchange in
+            guard exchange.request.path == "/x" else { return exchange.reset() }
+            try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "body")
+        } test: { _, client in
+            for _ in 0..<2 { try await client.get("x") }
+            _ = try await failure { try await client.post("lost") }
+            await client.session.drained()
+            let stages = measurements.log.withLock { $0.map(\.stage) }
+            #expect(stages == ["send", "measured", "completed", "completed", "send", "measured", "completed"])
         }
     }
 

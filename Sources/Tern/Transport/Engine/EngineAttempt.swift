@@ -407,7 +407,7 @@ final class EngineAttempt {
             httpVersion: version, isReusedConnection: isReused,
             remoteAddress: connection?.opening.remoteAddress,
             remotePort: connection.flatMap { $0.opening.remoteAddress == nil ? nil : Int($0.opening.remotePort) },
-            pinReport: connection?.opening.pinReport)
+            connectionNumber: connection?.number, pinReport: connection?.opening.pinReport)
     }
 
     private func microseconds(until time: UInt64) -> Int64 {

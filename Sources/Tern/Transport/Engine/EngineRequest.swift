@@ -24,7 +24,7 @@ struct DestinationCache {
 
     init(_ settings: ConnectionSettings) {
         self.settings = settings
-        trust = EngineTrust(settings.authorities)
+        trust = EngineTrust(settings.authorities, keyLog: settings.keyLog)
     }
 
     /// Takes the attempt, because its request has many fields to copy.

@@ -28,6 +28,7 @@ final class EngineTransport: Transport {
             loops == nil ? loop.open { LoopSession(settings, context: $0, client: $1, sharing: nil) } : 0
         // Set up before the first request if possible. Otherwise, a request tries again.
         _ = loop.problem()
+        settings.keyLog?.warn()
     }
 
     deinit {
@@ -142,6 +143,7 @@ struct ConnectionSettings: Sendable {
     let usesHTTP2WithoutTLS: Bool
     let http3: Session.Configuration.HTTP3Use
     let authorities: Session.Configuration.Authorities
+    let keyLog: TLSKeyLog?
     /// The trust policies of hosts; nil if every host has the default policy.
     let trust: TrustPolicies?
     let proxies: ProxySelector
@@ -167,6 +169,7 @@ struct ConnectionSettings: Sendable {
         let cannotUse = configuration.http3 == .whenOffered && HTTP3Session.obstacle != nil
         http3 = cannotUse ? .never : configuration.http3
         authorities = configuration.authorities
+        keyLog = configuration.keyLog
         proxies = ProxySelector(configuration.proxies)
         // The addresses are numeric: any other is a `problem`, which prevents every request.
         addresses = HostOverride.addresses(configuration.hostAddresses).mapValues { texts in

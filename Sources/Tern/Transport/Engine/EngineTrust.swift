@@ -9,24 +9,32 @@ struct EngineTrust {
     private static let standard = TLSPolicy(TrustPolicy(), .system)
 
     private let authorities: Session.Configuration.Authorities
+    private let keyLog: TLSKeyLog?
     private var known: [TrustPolicy: TLSPolicy] = [:]
 
-    init(_ authorities: Session.Configuration.Authorities) { self.authorities = authorities }
+    init(_ authorities: Session.Configuration.Authorities, keyLog: TLSKeyLog?) {
+        self.authorities = authorities
+        self.keyLog = keyLog
+    }
 
     mutating func policy(_ policy: TrustPolicy) -> TLSPolicy {
-        if authorities == .system, policy == TrustPolicy() { return Self.standard }
+        if authorities == .system, keyLog == nil, policy == TrustPolicy() { return Self.standard }
         if let known = known[policy] { return known }
         // A request can have a policy of its own, and a program can make any number of them.
         if known.count >= 64 { known.removeAll() }
-        let made = TLSPolicy(policy, authorities)
+        let made = TLSPolicy(policy, authorities, keyLog: keyLog)
         known[policy] = made
         return made
     }
 }
 
 extension TLSPolicy {
-    fileprivate convenience init(_ policy: TrustPolicy, _ authorities: Session.Configuration.Authorities) {
-        self.init(TLSOptions(policy, authorities))
+    fileprivate convenience init(
+        _ policy: TrustPolicy, _ authorities: Session.Configuration.Authorities, keyLog: TLSKeyLog? = nil
+    ) {
+        var options = TLSOptions(policy, authorities)
+        if let keyLog { options.logKeys = { keyLog.write($0) } }
+        self.init(options)
     }
 }
 
