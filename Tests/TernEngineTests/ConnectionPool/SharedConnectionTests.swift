@@ -58,7 +58,6 @@ struct SharedConnectionTests {
         #expect(harness.finish(1) == ["assign 3 to 1 again"])
         // One that takes only a new connection does not wait.
         #expect(harness.submit(8, .fresh) == ["open 2 for 8"])
-        #expect(harness.open(2, capacity: 2) == ["assign 8 to 2", "assign 4 to 2 again"])
     }
 
     @Test func waitingExchangesGetOneConnectionAfterAFullOneDrains() {
