@@ -311,6 +311,33 @@ extension Request.Body {
         case deflate
         /// The gzip format (RFC 1952).
         case gzip
+
+        /// Returns bytes in this format, compressed at zlib's default level. Takes time in proportion to their number,
+        /// on the caller's thread.
+        ///
+        /// - Throws: `NetworkError` of kind `.requestBody` without memory for the compression.
+        public func compress(_ bytes: Data) throws(NetworkError) -> Data {
+            do {
+                return try Deflater.compress(bytes, self)
+            } catch {
+                throw NetworkError(.requestBody, reason: "\(bytes.count) bytes could not be compressed: \(error)")
+            }
+        }
+
+        /// Returns the content of bytes in this format, on the caller's thread. At most 64 KiB beyond the limit are
+        /// decompressed, whatever the bytes contain.
+        ///
+        /// - Parameter limit: The maximum number of bytes of the content.
+        /// - Throws: `NetworkError` of kind `.tooLarge` for a longer content, `.malformedResponse` for bytes that are
+        ///   not in the format or are followed by others, and `.truncatedBody` for bytes that end before the content
+        ///   does.
+        public func decompress(_ bytes: Data, upTo limit: Int) throws(NetworkError) -> Data {
+            do throws(FailureCause) {
+                return try Inflater.decompress(bytes, self, upTo: limit)
+            } catch {
+                throw NetworkError(error.kind, reason: error.reason)
+            }
+        }
     }
 
     /// Returns the same body, compressed while it is sent, with the matching `Content-Encoding`. Use it only for

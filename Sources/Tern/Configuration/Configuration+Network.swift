@@ -7,6 +7,41 @@ extension Session.Configuration {
         case lastInFirstOut
     }
 
+    /// The use of connections over HTTP/2 (RFC 9113).
+    public struct HTTP2Settings: Sendable, Hashable {
+        /// A Boolean value that indicates whether requests to an origin wait for a stream of its open connection when
+        /// that carries as many as the server allows. False by default: another connection is opened, up to
+        /// `maximumConnectionsPerHost`.
+        ///
+        /// With true, an origin has one connection on each event loop. A further one is opened when a connection takes
+        /// no more requests, because of GOAWAY or its age. A request that waits keeps its order and its time limit
+        /// `queue`. With both values, a new connection carries one request until the server's SETTINGS state how many
+        /// it allows.
+        public var waitsForStreams = false
+        /// The silences of the server after which a connection with requests in flight sends PING: before the first,
+        /// the second, and each further one, until a frame of a response arrives. 15, 60 and 300 seconds by default;
+        /// empty for no PING. Each is at least 1 second.
+        ///
+        /// Servers end connections whose client sends PING often without need (`ENHANCE_YOUR_CALM`). Those of gRPC
+        /// accept one in 5 minutes by default, with two exceptions between two frames of a response, which the
+        /// defaults keep to. A connection without requests sends none.
+        public var pingIntervals: [Duration] = [.seconds(15), .seconds(60), .seconds(300)]
+        /// The time that the server has to answer PING. 10 seconds by default, at least 1 millisecond. A connection
+        /// without an answer ends, and its requests fail with `.connectionLost`.
+        public var pingTimeout: Duration = .seconds(10)
+
+        /// Creates the default settings.
+        public init() {}
+
+        /// The reason why the settings are invalid; nil if they are valid.
+        var problem: String? {
+            if let interval = pingIntervals.first(where: { $0 < .seconds(1) }) {
+                return "http2.pingIntervals has \(interval), and each must be at least 1 second"
+            }
+            return pingTimeout < .milliseconds(1) ? "http2.pingTimeout is below 1 millisecond" : nil
+        }
+    }
+
     /// The use of HTTP/3 (RFC 9114).
     public enum HTTP3Use: Sendable, Hashable {
         /// HTTP/3 is not used. URLSession, on other systems than Linux, uses it where a server offers it.
@@ -109,7 +144,7 @@ extension Session.Configuration {
         guard let wrong = limits.first(where: { $0.1 < $0.2 }) else {
             if idleConnectionLifetime < .zero { return "idleConnectionLifetime is negative" }
             if let age = maximumConnectionAge, age <= .zero { return "maximumConnectionAge is not above zero" }
-            return timeouts.problem.map { "timeouts: \($0)" }
+            return http2.problem ?? timeouts.problem.map { "timeouts: \($0)" }
         }
         return "\(wrong.0) is \(wrong.1), and must be at least \(wrong.2)"
     }

@@ -54,6 +54,9 @@ extension Session {
         /// requests whole, which HTTP proxies do with requests to `http` URLs, gets them over HTTP/1.1. Applies to
         /// Linux only.
         public var usesHTTP2WithoutTLS = false
+        /// The use of connections over HTTP/2. The defaults fit web servers. Applies to Linux only; URLSession decides by
+        /// itself.
+        public var http2 = HTTP2Settings()
         /// The use of HTTP/3 for `https` URLs. `.never` by default.
         ///
         /// On Linux, HTTP/3 needs the libraries ngtcp2 (at least 1.11), nghttp3 (at least 1.8) and GnuTLS at run time.
@@ -111,8 +114,9 @@ extension Session {
         /// read once per process.
         public var proxies = Proxies.environment
         /// The addresses of hosts, used instead of resolving their names. The key is a host, for all of its ports, or
-        /// `host:port`, which has precedence. Certificates are still checked for the name. Empty by default. Supported
-        /// on Linux only.
+        /// `host:port`, which has precedence. An address can name a port of its own, as in `10.0.0.7:8443` and
+        /// `[2001:db8::7]:8443`; without one, that of the URL is used. Certificates are still checked for the name.
+        /// Empty by default. Supported on Linux only.
         public var hostAddresses: [String: [String]] = [:]
         /// The local endpoint of connections. By default, the system chooses it. Supported on Linux only.
         public var localEndpoint = LocalEndpoint.any

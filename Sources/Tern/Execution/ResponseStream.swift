@@ -22,12 +22,18 @@ public struct ResponseStream: Sendable {
     /// The task of the stream, with progress, pause, resume and cancel.
     public var task: AnySessionTask { AnySessionTask(source.record) }
 
-    /// The head of the response. Returns when the head has arrived and was accepted.
+    /// The head of the response. Returns when the head has arrived and was accepted. Cancelling the Swift task that
+    /// waits ends the transfer.
     public var response: ResponseHead {
         get async throws(NetworkError) {
             // Releasing the source ends the transfer, so it must live as long as the wait.
             defer { withExtendedLifetime(source) {} }
-            return try await source.opened.value().head
+            let outcome = await withTaskCancellationHandler {
+                await source.opened.outcome()
+            } onCancel: {
+                source.record.cancel()
+            }
+            return try outcome.get().head
         }
     }
 

@@ -31,12 +31,33 @@ enum HostOverride {
                 return "\"\(written)\" is not a valid host or host:port (hostAddresses)"
             }
             if addresses.isEmpty { return "there is no address for the host \(written)" }
-            if let wrong = addresses.first(where: { !IPAddress.isValid($0) }) {
+            if let wrong = addresses.first(where: { address($0) == nil }) {
                 return "\"\(wrong.printable(limit: 80))\" is not an IP address (hostAddresses for \(written))"
             }
             guard seen.insert(key).inserted else { return "addresses for \(key) are given twice" }
         }
         return nil
+    }
+
+    /// Returns the numeric address of a text, and the port that it names, if any; nil for any other text.
+    static func address(_ text: String) -> (address: String, port: UInt16?)? {
+        if IPAddress.isValid(text) { return (text, nil) }
+        guard let colon = text.lastIndex(of: ":"), let port = port(text[text.index(after: colon)...]) else {
+            return nil
+        }
+        var address = text[..<colon]
+        if address.first == "[", address.last == "]" {
+            address = address.dropFirst().dropLast()
+            guard address.contains(":") else { return nil }
+        } else if address.contains(":") {
+            return nil
+        }
+        return IPAddress.isValid(String(address)) ? (String(address), port) : nil
+    }
+
+    private static func port(_ digits: Substring) -> UInt16? {
+        guard digits.utf8.allSatisfy(\.isASCIIDigit), let port = UInt16(digits), port > 0 else { return nil }
+        return port
     }
 
     /// Returns the canonical host, with the port if the key names one; nil for a key that names no host. An IPv6

@@ -269,6 +269,18 @@ extension Request {
         set { change { $0.avoidsHTTP2 = newValue } }
     }
 
+    /// A Boolean value that indicates whether the fields that every request gets are sent: those of
+    /// `Session.Configuration.headers`, `Accept`, `Accept-Encoding`, and over HTTP/2 and HTTP/3 the `Content-Length` of
+    /// a body whose length is known. True by default.
+    ///
+    /// With false, the server receives the request's own fields, a `Content-Type` that its body has, cookies,
+    /// authorizations, and the fields by which HTTP/1 frames the message. For protocols over HTTP in which each field
+    /// has a meaning, such as gRPC. URLSession, on other systems than Linux, adds fields by itself.
+    public var sendsDefaultFields: Bool {
+        get { options?.fields.sendsDefaultFields ?? true }
+        set { change { $0.sendsDefaultFields = newValue } }
+    }
+
     /// The rules by which a response is accepted; nil for the session's rules.
     public var validation: ResponseValidation? {
         get { options?.fields.validation }

@@ -26,6 +26,7 @@ package final class RequestOptions: Sendable {
         var chunkLimit: Int?
         var onInterimResponse: (@Sendable (ResponseHead) -> Void)?
         var avoidsHTTP2 = false
+        var sendsDefaultFields = true
         var validation: ResponseValidation?
         var redirects: Session.Configuration.Redirects?
         var trust: TrustPolicy?

@@ -80,7 +80,9 @@ final class PreparedRequest: Sendable {
         acceptedTypes: AcceptedTypes = .any, upgrade: UpgradeOffer? = nil
     ) throws(NetworkError) {
         let hasNoHeaders = request.headers.isEmpty
-        let standard = registry.headers.forEveryOrigin ?? registry.headers.fields(for: request.target)
+        let standard =
+            request.sendsDefaultFields
+            ? registry.headers.forEveryOrigin ?? registry.headers.fields(for: request.target) : [:]
         let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
         let isChecked = hasNoHeaders && registry.hasValidHeaders
         let problem =

@@ -162,8 +162,9 @@ extension PreparedRequest {
     /// adds.
     func fieldsAsSent(with added: SessionFields) -> Headers {
         var fields = headers
-        if !fields.contains("Accept") { fields["Accept"] = "*/*" }
-        if decompresses, registry.transport.leavesStreamsCompressed, !fields.contains("Accept-Encoding") {
+        let hasDefaults = request.sendsDefaultFields
+        if hasDefaults, !fields.contains("Accept") { fields["Accept"] = "*/*" }
+        if hasDefaults, decompresses, registry.transport.leavesStreamsCompressed, !fields.contains("Accept-Encoding") {
             fields["Accept-Encoding"] = headers.contains("Range") ? "identity" : ContentDecoder.acceptEncoding
         }
         // Its text is not known before the request is sent. A digest has the same differences.

@@ -270,6 +270,18 @@ package final class UploadPipe: Sendable {
         }
     }
 
+    /// Returns whether the body has ended, without trailers, with the bytes that were read last. The transport then
+    /// reads no more. Also returns the producer to wake.
+    package func takeEnd() -> (isEnd: Bool, wake: Wake?) {
+        unsafe shared.withLock { shared in
+            guard !hasTrailers, shared.chunks.isEmpty, shared.borrowedFile == nil, case .ended = shared.ending else {
+                return (false, nil)
+            }
+            shared.isDrained = true
+            return unsafe (true, shared.takeProducer(capacity))
+        }
+    }
+
     /// Returns the next bytes if they lie in a file, all in memory; nil to read them with `read(into:)`.
     ///
     /// - Parameter limit: The maximum number of bytes, at least 1.

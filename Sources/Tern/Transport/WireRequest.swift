@@ -96,6 +96,9 @@ extension WireRequest {
     /// Whether HTTP/2 is not offered to the server.
     package var avoidsHTTP2: Bool { options?.fields.avoidsHTTP2 ?? false }
 
+    /// Whether the fields that every request gets are sent.
+    package var sendsDefaultFields: Bool { options?.fields.sendsDefaultFields ?? true }
+
     /// Whether the request has a source of its body. Known without a copy of it.
     package var hasBody: Bool {
         if case .none = source { false } else { true }

@@ -17,6 +17,8 @@ package final class ExchangePool {
         package var age = UInt64.max
         /// The number of exchanges that a connection takes in all; at least 1.
         package var uses = Int.max
+        /// Whether exchanges wait for the streams of a full connection, and no other is opened.
+        package var waitsForStreams = false
         /// The highest of the low priorities, whose exchanges leave a share of the connections to others.
         package var lowPriority = Int.min
         /// Whether the newest of equally urgent exchanges goes first.
@@ -126,6 +128,7 @@ package final class ExchangePool {
         limits.lowPriority = settings.lowPriority
         limits.age = settings.age
         limits.uses = max(1, settings.uses)
+        limits.waitsForStreams = settings.waitsForStreams
         limits.sharesRoom = settings.room != nil
         let pool = ConnectionPool(
             limits: limits, order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)

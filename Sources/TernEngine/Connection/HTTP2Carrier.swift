@@ -71,6 +71,7 @@ final class HTTP2Carrier {
                 authority: exchange.destination.authority, path: exchange.path, fields: exchange.fields.bytes,
                 headLimits: exchange.limits)
             request.contentLength = length
+            request.statesLength = exchange.statesLength
             request.connectProtocol = exchange.usesExtendedConnect ? exchange.upgrade : nil
             request.hasBody = hasBody || exchange.usesExtendedConnect
             request.priority = exchange.urgency.map { HTTP2Priority(urgency: $0) }

@@ -259,6 +259,7 @@ extension HTTP3Carrier: StreamCarrier {
                 method: exchange.method, scheme: "https", authority: exchange.destination.authority,
                 path: exchange.path, fields: exchange.fields.bytes, headLimits: exchange.limits)
             request.contentLength = length
+            request.statesLength = exchange.statesLength
             request.hasBody = exchange.body == .stream || (length ?? 0) > 0
             request.priority = exchange.urgency.map { HTTP2Priority(urgency: $0) }
             try exchange.fields.check(against: exchange.body)

@@ -42,6 +42,13 @@ package final class LoopConnections {
         var path = HTTP1Liveness.Limits()
 
         package init() {}
+
+        /// Sets the silences, in nanoseconds, after which a connection over HTTP/2 sends PING, and the time for an
+        /// answer.
+        package mutating func setLiveness(silences: [UInt64], answer: UInt64) {
+            liveness.silences = silences
+            liveness.answer = answer
+        }
     }
 
     let settings: Settings

@@ -133,7 +133,8 @@ extension StreamCarrier {
         switch unsafe exchange.handler.readBody(into: buffer) {
         case .bytes(let count):
             exchange.handler.didSend(count)
-            return .bytes(count)
+            // The last bytes end the stream, so that no empty frame follows them.
+            return exchange.handler.hasReadWholeBody() ? .last(count) : .bytes(count)
         case .wait: return .wait
         case .end:
             let trailers = exchange.handler.requestTrailers()

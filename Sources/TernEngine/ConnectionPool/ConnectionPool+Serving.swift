@@ -123,7 +123,11 @@ extension ConnectionPool {
     /// exchange yet, up to their expected capacity.
     func kindsThatNeedConnections(_ key: Int, among allowed: WaitingKinds) -> WaitingKinds? {
         let sharing = waiting.count(.unclaimedSharing.intersection(allowed), key: key)
-        if sharing > 0 {
+        if sharing > 0, limits.waitsForStreams, hasShared(key) {
+            // Those that take only a connection that has just been opened do not wait for an old one.
+            let fresh = WaitingKinds.unclaimedSharing.subtracting(.pooled).intersection(allowed)
+            if waiting.count(fresh, key: key) > waiting.count(.claimedSharing, key: key) { return fresh }
+        } else if sharing > 0 {
             let others = table.keys[key].expectsShared ? table.keys[key].expectedCapacity - 1 : 0
             let connecting = waiting.count(.claimedSharing, key: key)
             let awaiting = table.keys[key].awaitingLimit * (others + 1)
@@ -131,6 +135,13 @@ extension ConnectionPool {
         }
         let exclusive = WaitingKinds.unclaimedExclusive.intersection(allowed)
         return waiting.count(exclusive, key: key) > 0 ? exclusive : nil
+    }
+
+    /// Returns whether a connection of a key that carries several exchanges takes some now or later, or connects.
+    private func hasShared(_ key: Int) -> Bool {
+        let record = table.keys[key]
+        guard record.expectsShared else { return false }
+        return record.settled + record.awaitingLimit > 0 || waiting.count(.claimedSharing, key: key) > 0
     }
 
     mutating func takeTurn() -> UInt64 {

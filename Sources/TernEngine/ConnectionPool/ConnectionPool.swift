@@ -54,6 +54,8 @@ package struct ConnectionPool: Sendable {
         package var age = UInt64.max
         /// The number of exchanges that a connection takes in all; at least 1.
         package var uses = Int.max
+        /// Whether exchanges wait for a connection that carries several, although it is full, and no other is opened.
+        package var waitsForStreams = false
         /// The number of exchanges that a multiplexed connection is expected to carry until one of its key has a limit.
         package var streams: Int
         /// The number of connections to one origin that carry an exchange that lasts long, such as a stream of events,

@@ -47,6 +47,9 @@ package protocol ExchangeHandler: AnyObject {
     func didEndReceiving()
     /// Copies the next bytes of the request's body.
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
+    /// Returns whether the body ends with the bytes that `readBody(into:)` returned last, and no trailers follow. Then
+    /// the body is not read again. False if that is not known yet.
+    func hasReadWholeBody() -> Bool
     /// Returns the next bytes of the request's body if they lie in a file, in memory, so that the system can send them
     /// without a copy; nil to read them with `readBody(into:)`. At most `limit` bytes. `didSendFile(_:)` follows.
     func fileOfBody(upTo limit: Int) -> BodyFile?
@@ -77,6 +80,9 @@ extension ExchangeHandler {
 
     /// Returns false: the engine reads the bytes.
     package func borrow(_ socket: Int32, missing: Int64) -> Bool { false }
+
+    /// Returns false: the next call of `readBody(into:)` tells.
+    package func hasReadWholeBody() -> Bool { false }
 
     /// Returns nil: the body is copied.
     package func fileOfBody(upTo limit: Int) -> BodyFile? { nil }
@@ -159,6 +165,11 @@ package final class HTTPExchange {
         get { variables.readLimit }
         set { variables.readLimit = max(1, newValue) }
     }
+    /// Whether the length of the body is sent as Content-Length over HTTP/2 and HTTP/3, which do not need it.
+    package var statesLength: Bool {
+        get { variables.statesLength }
+        set { variables.statesLength = newValue }
+    }
     /// The values of the properties above. Private, because each access to a variable property of a class that other
     /// modules can see is checked at run time.
     private struct Variables {
@@ -170,6 +181,7 @@ package final class HTTPExchange {
         var sharedDestination: Destination?
         var usesExtendedConnect = false
         var isLive = false
+        var statesLength = true
     }
     private var variables: Variables
     /// Whether a connection has turned out not to take extended CONNECT.

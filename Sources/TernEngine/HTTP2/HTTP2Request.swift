@@ -14,6 +14,8 @@ package struct HTTP2Request: Sendable, Equatable {
     package var fields: [UInt8]
     /// The length of the body, sent as Content-Length in place of the caller's field; nil if it is not known.
     package var contentLength: Int64?
+    /// Whether that length is sent. The session checks the body against it nevertheless.
+    package var statesLength = true
     /// Whether a body follows, which the session asks its delegate for.
     package var hasBody: Bool
     /// The priority, sent as a Priority field unless `fields` has one; nil for none.
@@ -104,7 +106,7 @@ struct HTTP2FieldBlock {
             start: start, authority: authority, dropsLength: request.contentLength != nil,
             dropsExpect: !request.hasBody, isTrailer: false, isExtendedConnect: request.connectProtocol != nil)
         if let error = takeLines(options) { return error }
-        if let length = request.contentLength { append("content-length", String(length)) }
+        if request.statesLength, let length = request.contentLength { append("content-length", String(length)) }
         if let priority = request.priority, !has("priority") { append("priority", priority.fieldValue) }
         guard bytes.count <= Self.limit else { return Self.invalid("the head of the request exceeds 1 MiB") }
         return nil

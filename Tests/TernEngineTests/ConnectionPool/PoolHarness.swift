@@ -19,7 +19,7 @@ struct PoolHarness {
     init(
         perOrigin: Int = 100, total: Int = 100, idleLifetime: UInt64 = 1_000, streams: Int = 100,
         order: ConnectionPool.Order = .firstInFirstOut, live: Int = .max, lowPriority: Int = .min,
-        sharesRoom: Bool = false, age: UInt64 = .max, uses: Int = .max
+        sharesRoom: Bool = false, age: UInt64 = .max, uses: Int = .max, waitsForStreams: Bool = false
     ) {
         var limits = ConnectionPool.Limits(
             connectionsPerOrigin: perOrigin, connections: total, idleLifetime: idleLifetime)
@@ -28,6 +28,7 @@ struct PoolHarness {
         limits.lowPriority = lowPriority
         limits.sharesRoom = sharesRoom
         (limits.age, limits.uses) = (age, uses)
+        limits.waitsForStreams = waitsForStreams
         pool = ConnectionPool(limits: limits, order: order)
     }
 

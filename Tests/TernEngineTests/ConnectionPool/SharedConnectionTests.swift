@@ -50,6 +50,34 @@ struct SharedConnectionTests {
         #expect(harness.open(2, capacity: 2) == ["assign 4 to 2", "assign 5 to 2 again"])
     }
 
+    @Test func exchangesCanWaitForAFullConnection() {
+        var harness = PoolHarness(waitsForStreams: true)
+        #expect(harness.submit(1...6, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1, capacity: 2) == ["assign 1 to 1", "assign 2 to 1 again"])
+        #expect(harness.submit(7) == [])
+        #expect(harness.finish(1) == ["assign 3 to 1 again"])
+        // One that takes only a new connection does not wait.
+        #expect(harness.submit(8, .fresh) == ["open 2 for 8"])
+    }
+
+    @Test func waitingExchangesGetOneConnectionAfterAFullOneDrains() {
+        var harness = PoolHarness(waitsForStreams: true)
+        _ = harness.start(1, capacity: 2)
+        #expect(harness.submit(2...9) == ["assign 2 to 1 again"])
+        #expect(harness.drain(1) == ["open 2 for 3"])
+        #expect(harness.open(2, capacity: 2) == ["assign 3 to 2", "assign 4 to 2 again"])
+        // The old one goes on with what it carries, and then ends.
+        #expect(harness.finish(1) == [])
+        #expect(harness.finish(1) == ["close 1"])
+        #expect(harness.submit(10) == [])
+    }
+
+    @Test func waitingForStreamsDoesNotConcernHTTP1() {
+        var harness = PoolHarness(perOrigin: 3, waitsForStreams: true)
+        #expect(harness.submit(1...5, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1) == ["assign 1 to 1", "open 2 for 2", "open 3 for 3"])
+    }
+
     @Test func capacityMayFallBelowTheExchangesInFlight() {
         var harness = PoolHarness(perOrigin: 1)
         #expect(harness.submit(1...3, .waitsForShared) == ["open 1 for 1"])

@@ -65,6 +65,29 @@ struct HostTests {
         }
     }
 
+    @Test func anAddressCanNameItsPort() async throws {
+        let server = try LoopbackServer(handler: Self.hello)
+        defer { server.stop() }
+        let session = Session(configuration: .test { $0.hostAddresses = ["a.test": ["127.0.0.1:\(server.port)"]] })
+        let request = try Request(.get, "http://a.test:81/")
+        #expect(try await session.response(for: request, decode: .string).value == "a.test:81")
+    }
+
+    @Test(arguments: [
+        ("127.0.0.1:80", true), ("[::1]:80", true), ("::1", true), ("127.0.0.1:0", false), ("127.0.0.1:", false),
+        ("127.0.0.1:65536", false), ("[::1]", false), ("[127.0.0.1]:80", false), ("a:80", false), ("", false),
+    ])
+    func addressesAreChecked(address: String, isValid: Bool) {
+        var configuration = Session.Configuration()
+        configuration.hostAddresses = ["a.test": [address]]
+        do {
+            try configuration.check()
+            #expect(isValid)
+        } catch {
+            #expect(!isValid && error.kind == .invalidRequest && error.reason.contains("a.test"), "\(error)")
+        }
+    }
+
     @Test func redirectCanNameAHostInUTF8() async throws {
         let target = try LoopbackServer(handler: Self.hello)
         defer { target.stop() }

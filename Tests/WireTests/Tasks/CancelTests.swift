@@ -317,6 +317,25 @@ struct CancelTests {
         }
     }
 
+    @Test func cancellingTheWaitForTheHeadEndsTheTransfer() async throws {
+        let hasRequest = LoopbackServer.Gate()
+        try await withServer { exchange in
+            hasRequest.open()
+            try exchange.waitForClientToClose()
+        } test: { server, client in
+            let stream = client.stream("never")
+            let reader = Task { try await stream.response }
+            try await hasRequest.wait()
+            reader.cancel()
+            guard case .failure(let error as NetworkError) = await reader.result else {
+                Issue.record("not cancelled")
+                return
+            }
+            #expect(error.isCancelled && stream.task.state == .cancelled)
+            try await server.wait { $0.openConnections == 0 }
+        }
+    }
+
     @Test func cancellingTheReaderEndsTheTransfer() async throws {
         try await withDemo { server, client in
             let stream = client.stream("stall")

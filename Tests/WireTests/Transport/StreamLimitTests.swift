@@ -58,6 +58,21 @@ struct StreamLimitTests {
         }
     }
 
+    @Test(arguments: [1, 4]) func aBurstCanWaitForTheStreamsOfOneConnection(limit: Int) async throws {
+        let server = try StreamLimitServer(.init(stated: limit))
+        defer { server.stop() }
+        let configuration = Session.Configuration.test {
+            $0.usesHTTP2WithoutTLS = true
+            $0.http2.waitsForStreams = true
+        }
+        let session = Session(configuration: configuration)
+        let client = try Client(baseURL: "http://127.0.0.1:\(server.port)", session: session)
+        #expect(await burst(client).isEmpty)
+        #expect(server.counts.refused == 0 && server.counts.requests == 40)
+        #expect(server.counts.connections == 1 && server.counts.mostStreams <= limit)
+        await session.invalidateAndCancel()
+    }
+
     @Test func withoutAStatedLimitOneConnectionCarriesABurst() async throws {
         try await withServer(.init()) { server, client in
             #expect(await burst(client).isEmpty)

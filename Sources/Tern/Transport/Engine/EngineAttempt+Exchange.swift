@@ -187,6 +187,19 @@ extension EngineAttempt: ExchangeHandler {
         }
     }
 
+    func hasReadWholeBody() -> Bool {
+        switch attempt.request.source {
+        case .none: return true
+        case .bytes(let data): return produced == data.count
+        case .pipe(let pipe, _):
+            // The last bytes of a body with a stated length come when it is known that no more follow.
+            if produced == bodyLength, !pipe.hasTrailers { return true }
+            let (isWhole, producer) = unsafe pipe.takeEnd()
+            unsafe table.context.wake(producer)
+            return isWhole
+        }
+    }
+
     func fileOfBody(upTo limit: Int) -> BodyFile? {
         guard case .pipe(let pipe, _) = attempt.request.source, let piece = pipe.filePiece(upTo: limit) else {
             return nil

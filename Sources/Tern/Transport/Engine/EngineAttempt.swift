@@ -52,7 +52,7 @@ final class EngineAttempt {
     /// Whether the request asks for another protocol.
     let isUpgrade: Bool
     /// The number of bytes of the request's body; nil if it has none, or if that is not known.
-    private let bodyLength: Int64?
+    let bodyLength: Int64?
     /// The number of bytes of the request's body that were taken from its source.
     var produced: Int64 = 0
     var sentBytes: Int64 = 0
@@ -146,6 +146,7 @@ final class EngineAttempt {
         if let limit = attempt.request.chunkLimit { exchange.readLimit = limit }
         if let upgrade = attempt.request.upgrade { exchange.upgrade = upgrade.name }
         if attempt.request.isLive { exchange.isLive = true }
+        if !attempt.request.sendsDefaultFields { exchange.statesLength = false }
         self.exchange = exchange
     }
 

@@ -86,7 +86,8 @@ struct DestinationCache {
             assumesHTTP2: settings.usesHTTP2WithoutTLS, usesHTTP3: settings.http3 == .always,
             takesAlternatives: settings.http3 == .whenOffered && !request.avoidsHTTP2, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
-            addresses: addresses?.map { $0.with(port: port) }, unixSocketPath: request.unixSocketPath,
+            addresses: addresses?.map { $0.port == 0 ? $0.with(port: port) : $0 },
+            unixSocketPath: request.unixSocketPath,
             localEndpoint: settings.localEndpoint, isForUpgrade: request.upgrade != nil)
         if destination.usesHTTP3, policy?.options.identity != nil {
             throw FailureCause(
@@ -109,6 +110,7 @@ struct RequestFieldsCache {
     private struct Source {
         let headers: Headers
         let decompresses: Bool
+        let sendsDefaults: Bool
         let isForwarded: Bool
     }
 
@@ -122,6 +124,7 @@ struct RequestFieldsCache {
     ) throws(FailureCause) -> RequestFields.Shared {
         if let source, attempt.request.rawCookie == nil,
             source.decompresses == attempt.request.decompresses, source.isForwarded == destination.isForwarded,
+            source.sendsDefaults == attempt.request.sendsDefaultFields,
             source.headers.isSameStorage(as: attempt.request.headers)
                 || source.headers.isWritten(like: attempt.request.headers)
         {
@@ -141,7 +144,8 @@ struct RequestFieldsCache {
             if request.rawCookie == nil {
                 fields = made
                 source = Source(
-                    headers: request.headers, decompresses: request.decompresses, isForwarded: isForwarded)
+                    headers: request.headers, decompresses: request.decompresses,
+                    sendsDefaults: request.sendsDefaultFields, isForwarded: isForwarded)
             }
             return made
         } catch {
@@ -163,6 +167,7 @@ struct RequestFieldsCache {
             try fields.append(name: "Proxy-Authorization", value: value)
         }
         if let cookies = request.rawCookie { try fields.append(name: "Cookie", bytes: cookies) }
+        guard request.sendsDefaultFields else { return fields }
         if !request.headers.contains("Accept") { try fields.append(name: "Accept", value: "*/*") }
         if request.decompresses, !request.headers.contains("Accept-Encoding") {
             // A range counts the bytes with their coding, from whose middle nothing can be decompressed (RFC 9110

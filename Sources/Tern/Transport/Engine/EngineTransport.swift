@@ -134,6 +134,7 @@ struct ConnectionSettings: Sendable {
     let maximumConnections: Int
     /// The settings of connections on every loop.
     let connection: LoopConnections.Settings
+    let waitsForStreams: Bool
     let queueOrder: Session.Configuration.QueueOrder
     let idleNanoseconds: UInt64
     /// The age and the number of uses at which a connection takes no further attempt; the greatest number for none.
@@ -157,7 +158,11 @@ struct ConnectionSettings: Sendable {
         var connection = LoopConnections.Settings()
         connection.headLimit = configuration.maximumHeadSize
         connection.http3HeadStart = configuration.http3HeadStart.wholeNanoseconds
+        connection.setLiveness(
+            silences: configuration.http2.pingIntervals.map(\.wholeNanoseconds),
+            answer: configuration.http2.pingTimeout.wholeNanoseconds)
         self.connection = connection
+        waitsForStreams = configuration.http2.waitsForStreams
         trust = configuration.trust.isDefault ? nil : configuration.trust
         queueOrder = configuration.queueOrder
         idleNanoseconds = configuration.idleConnectionLifetime.wholeNanoseconds
@@ -173,7 +178,9 @@ struct ConnectionSettings: Sendable {
         proxies = ProxySelector(configuration.proxies)
         // The addresses are numeric: any other is a `problem`, which prevents every request.
         addresses = HostOverride.addresses(configuration.hostAddresses).mapValues { texts in
-            texts.compactMap { SocketAddress(numeric: $0, port: 0) }
+            texts.compactMap { text in
+                HostOverride.address(text).flatMap { SocketAddress(numeric: $0.address, port: $0.port ?? 0) }
+            }
         }
         localEndpoint =
             switch configuration.localEndpoint {

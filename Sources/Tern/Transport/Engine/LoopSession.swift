@@ -94,6 +94,7 @@ final class LoopSession: LoopClient {
         poolSettings.liveConnectionsPerOrigin = settings.maximumConnectionsPerHost
         poolSettings.age = settings.ageNanoseconds
         poolSettings.uses = settings.uses
+        poolSettings.waitsForStreams = settings.waitsForStreams
         poolSettings.lowPriority = Request.Priority.low.rawValue
         poolSettings.connection = settings.connection
         if let sharing {
