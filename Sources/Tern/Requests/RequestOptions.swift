@@ -26,6 +26,7 @@ package final class RequestOptions: Sendable {
         var chunkLimit: Int?
         var onInterimResponse: (@Sendable (ResponseHead) -> Void)?
         var avoidsHTTP2 = false
+        var http3: Session.Configuration.HTTP3Use?
         var validation: ResponseValidation?
         var redirects: Session.Configuration.Redirects?
         var trust: TrustPolicy?

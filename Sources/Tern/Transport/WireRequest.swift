@@ -96,6 +96,9 @@ extension WireRequest {
     /// Whether HTTP/2 is not offered to the server.
     package var avoidsHTTP2: Bool { options?.fields.avoidsHTTP2 ?? false }
 
+    /// The use of HTTP/3 for this request, in place of the session's.
+    package var http3: Session.Configuration.HTTP3Use? { options?.fields.http3 }
+
     /// Whether the request has a source of its body. Known without a copy of it.
     package var hasBody: Bool {
         if case .none = source { false } else { true }
