@@ -11,10 +11,11 @@ TEST := scripts/run-tests $(SWIFT_BUILD_FLAGS) $(if $(FILTER),--filter '$(FILTER
 SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks Integrations)
 
 # References for the tests: an HTTP server that many clients are tested with, a server of HTTP/2 with trailers, a parser
-# of multipart forms, Pillow's decoders, two servers with an application that sends server-sent events, and two peers of
-# WebSocket.
+# of multipart forms, Pillow's decoders, two servers with an application that sends server-sent events, two peers of
+# WebSocket, and a server of HTTP/3 that a test can let fail.
 PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart==1.2.1 pillow==13.0.0 \
-	starlette==1.10.0 sse-starlette==3.7.0 uvicorn==0.54.0 aiohttp==3.14.5 tuspyserver==4.4.3 websockets==17.4
+	starlette==1.10.0 sse-starlette==3.7.0 uvicorn==0.54.0 aiohttp==3.14.5 tuspyserver==4.4.3 websockets==17.4 \
+	aioquic==1.7.2
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 

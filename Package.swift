@@ -82,9 +82,17 @@ let package = Package(
             path: "Tests/CTernTestHTTP2",
             linkerSettings: [.linkedLibrary("nghttp2", .when(platforms: [.linux]))]
         ),
+        // A server of HTTP/3 in memory, for the tests and the fuzz targets of the engine's session.
+        .target(name: "CTernTestHTTP3", dependencies: ["CTernHTTP3"], path: "Tests/CTernTestHTTP3"),
+        .target(
+            name: "HTTP3TestSupport",
+            dependencies: ["CTernTestHTTP3", "CTernTestTLS", "TernEngine"],
+            path: "Tests/HTTP3TestSupport",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "TernEngineTests",
-            dependencies: ["CTernTestHTTP2", "CTernTestTLS", "TernConcurrency", "TernEngine"],
+            dependencies: ["CTernTestHTTP2", "CTernTestTLS", "HTTP3TestSupport", "TernConcurrency", "TernEngine"],
             swiftSettings: settings
         ),
         .target(
@@ -154,6 +162,7 @@ let package = Package(
             name: "TernFuzz",
             dependencies: [
                 "CTernFuzz", "CTernTestHTTP2", "Tern", "TernImages", "TernStreaming", "TernXML",
+                .target(name: "HTTP3TestSupport", condition: .when(platforms: [.linux])),
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
             path: "Tests/Fuzz/TernFuzz",

@@ -279,6 +279,8 @@ typedef struct {
 
 enum {
     TLS_CLIENT = 1 << 1,
+    TLS_FORCE_CLIENT_CERTIFICATE = 1 << 9,
+    TLS_PEM = 1,
     TLS_CRD_CERTIFICATE = 1,
     TLS_NAME_DNS = 1,
     TLS_ALPN_MANDATORY = 1,
@@ -380,6 +382,7 @@ typedef struct {
     int (*tls_staple)(tls_session, unsigned, tls_datum *);
     int (*tls_new_credentials)(tls_credentials *);
     void (*tls_free_credentials)(tls_credentials);
+    int (*tls_set_identity)(tls_credentials, const tls_datum *chain, const tls_datum *key, int format);
     int (*tls_set_credentials)(tls_session, int, void *);
     void (*tls_set_verify)(tls_session, int (*)(tls_session));
     const tls_datum *(*tls_peers)(tls_session, unsigned *);

@@ -13,6 +13,8 @@
 #define CHUNK (16 << 10)
 /// The greatest size of a datagram, above that of every path that is probed.
 #define DATAGRAM 2048
+/// The number of lists in which streams are found by their identifiers; a power of two.
+#define PLACES 256
 /// The number of datagrams that one system call can send (UDP_MAX_SEGMENTS is 64 in older kernels).
 #define SEGMENTS 64
 /// The alerts of TLS that are used here (RFC 8446 §6).
@@ -31,6 +33,10 @@ typedef struct chunk {
 typedef struct stream {
     int64_t id;
     struct stream *next, *previous;
+    /// The next one with the same place, and the next one whose end was asked for. A link is the address of the pointer
+    /// to this stream; NULL if it is in no such list.
+    struct stream *next_found, *next_canceled;
+    struct stream **found_link, **canceled_link;
     chunk *first, *last;
     /// The number of acknowledged bytes of the first chunk.
     uint64_t acknowledged;
@@ -54,11 +60,12 @@ struct tern_h3 {
     struct sockaddr_storage local, remote;
     socklen_t local_length, remote_length;
     stream *streams;
+    stream *places[PLACES];
+    /// The streams that wait for their end until the callbacks return.
+    stream *canceled;
     uint64_t head_limit;
     /// The number of calls of the libraries that are under way. A stream is not ended within one.
     unsigned depth;
-    /// Whether a stream waits for its end until the callbacks return.
-    bool has_canceled;
     bool is_verified;
     bool is_connected;
     bool was_reset;
@@ -164,24 +171,54 @@ static void free_stream(tern_h3 *session, stream *ended) {
         free(ended->first);
         ended->first = next;
     }
+    if (ended->found_link) *ended->found_link = ended->next_found;
+    if (ended->next_found) ended->next_found->found_link = ended->found_link;
+    if (ended->canceled_link) *ended->canceled_link = ended->next_canceled;
+    if (ended->next_canceled) ended->next_canceled->canceled_link = ended->canceled_link;
     if (ended->previous) ended->previous->next = ended->next;
     else session->streams = ended->next;
     if (ended->next) ended->next->previous = ended->previous;
     free(ended);
 }
 
+/// The list of a stream. The identifiers of requests are multiples of 4.
+static stream **place_of(tern_h3 *session, int64_t id) { return &session->places[(id >> 2) & (PLACES - 1)]; }
+
+/// Gives a stream its identifier, by which it is found from now on.
+static void name_stream(tern_h3 *session, stream *own, int64_t id) {
+    stream **place = place_of(session, id);
+    own->id = id;
+    own->next_found = *place;
+    own->found_link = place;
+    if (*place) (*place)->found_link = &own->next_found;
+    *place = own;
+}
+
 static stream *find_stream(tern_h3 *session, int64_t id) {
-    stream *found = session->streams;
-    while (found && found->id != id) found = found->next;
+    stream *found = *place_of(session, id);
+    while (found && found->id != id) found = found->next_found;
     return found;
+}
+
+/// Lets a stream end, or the request's side of it, when the callbacks have returned.
+static void list_canceled(tern_h3 *session, stream *own) {
+    if (own->canceled_link) return;
+    own->next_canceled = session->canceled;
+    own->canceled_link = &session->canceled;
+    if (session->canceled) session->canceled->canceled_link = &own->next_canceled;
+    session->canceled = own;
 }
 
 /// Ends the streams whose end was asked for within a callback.
 static void end_canceled(tern_h3 *session) {
-    if (session->depth || !session->has_canceled) return;
-    session->has_canceled = false;
+    if (session->depth) return;
     const quic_functions *f = session->f;
-    for (stream *each = session->streams; each; each = each->next) {
+    while (session->canceled) {
+        stream *each = session->canceled;
+        session->canceled = each->next_canceled;
+        if (each->next_canceled) each->next_canceled->canceled_link = &session->canceled;
+        each->next_canceled = NULL;
+        each->canceled_link = NULL;
         if (each->is_canceled) {
             each->is_canceled = false;
             f->shutdown_read(session->quic, 0, each->id, each->code);
@@ -328,7 +365,8 @@ static ssize_t read_body(
     if (length < 0 || length > CHUNK) {
         // The owner has given its own code if it ended the stream.
         if (!STREAM->is_canceled) STREAM->code = INTERNAL_ERROR;
-        STREAM->is_body_canceled = SESSION->has_canceled = true;
+        STREAM->is_body_canceled = true;
+        list_canceled(SESSION, STREAM);
         return H3_ERR_WOULDBLOCK;
     }
     if (end & TERN_H3_BODY_ENDS) *flags |= H3_DATA_EOF;
@@ -481,8 +519,9 @@ static int did_receive_stream_data(
     // A message that violates a rule ends its stream, and leaves the others alone (RFC 9114 §4.1.2).
     if (own && (count == H3_ERR_MALFORMED_HEADER || count == H3_ERR_MALFORMED_MESSAGE)) {
         if (!STREAM->is_dropped) CALL(malformed, id, MESSAGE_ERROR);
-        STREAM->is_dropped = STREAM->is_canceled = SESSION->has_canceled = true;
+        STREAM->is_dropped = STREAM->is_canceled = true;
         STREAM->code = MESSAGE_ERROR;
+        list_canceled(SESSION, STREAM);
         f->extend_conn(quic, length);
         return 0;
     }
@@ -611,7 +650,8 @@ static bool set_up_tls(tern_h3 *session, const tern_h3_settings *settings) {
         "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-SECP521R1:%DISABLE_TLS13_COMPAT_MODE";
     static unsigned char h3[] = "h3";
     const tls_datum protocol = {h3, 2};
-    if (f->tls_init(&session->tls, TLS_CLIENT)) {
+    // As OpenSSL does, whatever authorities the server names.
+    if (f->tls_init(&session->tls, TLS_CLIENT | TLS_FORCE_CLIENT_CERTIFICATE)) {
         session->tls = NULL;
         return false;
     }
@@ -626,6 +666,11 @@ static bool set_up_tls(tern_h3 *session, const tern_h3_settings *settings) {
         f->tls_set_credentials(session->tls, TLS_CRD_CERTIFICATE, session->credentials) ||
         f->tls_ask_staple(session->tls, NULL, 0, NULL)) {
         return false;
+    }
+    if (settings->identity.length) {
+        const tls_datum chain = {(unsigned char *)settings->identity.bytes, (unsigned)settings->identity.length};
+        const tls_datum key = {(unsigned char *)settings->identity_key.bytes, (unsigned)settings->identity_key.length};
+        if (f->tls_set_identity(session->credentials, &chain, &key, TLS_PEM) < 0) return false;
     }
     const char *name = settings->server_name;
     if (name && f->tls_server_name(session->tls, TLS_NAME_DNS, name, strlen(name))) return false;
@@ -866,7 +911,7 @@ int64_t tern_h3_submit(
         free(encoded);
         return error == QUIC_ERR_STREAM_ID_BLOCKED ? -1 : -2;
     }
-    added->id = id;
+    name_stream(session, added, id);
     const h3_data_reader reader = {read_body};
     encode(encoded, base, fields, count);
     error = f->h3_submit(session->http, id, encoded, count, has_body ? &reader : NULL, added);
@@ -902,7 +947,7 @@ static void cancel(tern_h3 *session, int64_t id, uint64_t code, bool is_whole) {
     own->code = code;
     if (is_whole) own->is_canceled = own->is_dropped = true;
     else own->is_body_canceled = true;
-    session->has_canceled = true;
+    list_canceled(session, own);
     end_canceled(session);
 }
 

@@ -129,6 +129,7 @@ static void load_all(void) {
         {"gnutls_ocsp_status_request_get2", &f->tls_staple},
         {"gnutls_certificate_allocate_credentials", &f->tls_new_credentials},
         {"gnutls_certificate_free_credentials", &f->tls_free_credentials},
+        {"gnutls_certificate_set_x509_key_mem", &f->tls_set_identity},
         {"gnutls_credentials_set", &f->tls_set_credentials},
         {"gnutls_session_set_verify_function", &f->tls_set_verify},
         {"gnutls_certificate_get_peers", &f->tls_peers},

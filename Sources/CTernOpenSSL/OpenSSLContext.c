@@ -177,6 +177,37 @@ int tern_ssl_context_set_pkcs12_identity(
     PKCS12_free(file);
     return is_used;
 }
+// Moves the bytes of a text out of memory that OpenSSL clears.
+static int take_text(BIO *text, tern_ssl_secret *secret) {
+    char *bytes = NULL;
+    long length = BIO_get_mem_data(text, &bytes);
+    if (length <= 0) return 0;
+    secret->bytes = OPENSSL_memdup(bytes, (size_t)length);
+    secret->length = secret->bytes ? (size_t)length : 0;
+    return secret->bytes != NULL;
+}
+
+int tern_ssl_context_get_identity(tern_ssl_context *context, tern_ssl_secret *chain, tern_ssl_secret *key) {
+    ERR_clear_error();
+    *chain = *key = (tern_ssl_secret){NULL, 0};
+    X509 *own = SSL_CTX_get0_certificate(context->ssl);
+    EVP_PKEY *own_key = SSL_CTX_get0_privatekey(context->ssl);
+    STACK_OF(X509) *others = NULL;
+    SSL_CTX_get0_chain_certs(context->ssl, &others);
+    BIO *text = BIO_new(BIO_s_mem());
+    BIO *key_text = BIO_new(BIO_s_secmem());
+    int is_written = own && own_key && text && key_text && PEM_write_bio_X509(text, own) == 1
+        && PEM_write_bio_PrivateKey(key_text, own_key, NULL, NULL, 0, NULL, NULL) == 1;
+    for (int index = 0; is_written && index < sk_X509_num(others); index++) {
+        is_written = PEM_write_bio_X509(text, sk_X509_value(others, index)) == 1;
+    }
+    is_written = is_written && take_text(text, chain) && take_text(key_text, key);
+    BIO_free(key_text);
+    BIO_free(text);
+    return is_written;
+}
+
+void tern_ssl_secret_free(tern_ssl_secret secret) { OPENSSL_clear_free(secret.bytes, secret.length); }
 #else
 typedef int tern_openssl_context_is_for_linux;
 #endif

@@ -94,6 +94,9 @@ typedef struct {
     /// The bytes of a ticket and of a token of an earlier connection; 0 for none.
     tern_h3_bytes ticket;
     tern_h3_bytes token;
+    /// The certificates and the key that are shown to a server that asks for them, in PEM form; empty for none.
+    tern_h3_bytes identity;
+    tern_h3_bytes identity_key;
     uint64_t stream_window;
     uint64_t connection_window;
     uint64_t head_limit;

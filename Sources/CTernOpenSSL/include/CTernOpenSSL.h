@@ -64,6 +64,15 @@ int tern_ssl_context_set_pkcs12_identity(
     tern_ssl_context *context, const uint8_t *bytes, size_t count, const char *password);
 /// Calls `tern_ssl_callbacks.log_key` of each session of the context.
 void tern_ssl_context_log_keys(tern_ssl_context *context);
+/// Bytes that `tern_ssl_secret_free` clears and releases.
+typedef struct {
+    uint8_t *bytes;
+    size_t length;
+} tern_ssl_secret;
+/// Writes the certificates and the key that the context presents in PEM form, for another library. Returns 0 if there
+/// are none.
+int tern_ssl_context_get_identity(tern_ssl_context *context, tern_ssl_secret *chain, tern_ssl_secret *key);
+void tern_ssl_secret_free(tern_ssl_secret secret);
 /// Returns the reason of the last failure on this thread. The text is constant.
 const char *tern_ssl_error_text(void);
 

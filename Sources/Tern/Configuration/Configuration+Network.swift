@@ -55,7 +55,8 @@ extension Session.Configuration {
         /// time, up to 2 hours. Connections over TCP that are open serve requests until one over HTTP/3 is, and take
         /// none afterwards.
         ///
-        /// A session keeps the offers in its memory, for at most 256 servers and 30 days. Sessions share none of them.
+        /// A session keeps the offers in its memory, for at most 256 servers and 30 days, and until the network changes
+        /// unless the server wants them to persist. Sessions share none of them.
         /// Where a library is missing, and for servers with a ``ClientIdentity`` or a policy that does not check
         /// the host, requests go over TCP. URLSession, on other systems than Linux, does the like by itself.
         case whenOffered
@@ -63,8 +64,7 @@ extension Session.Configuration {
         ///
         /// Without a server that answers by UDP, requests fail with `.connectionRefused`, `.connectionFailed` or
         /// `.connectTimedOut`. Where a library is missing, they fail with `.connectionFailed`, and the reason names its
-        /// package; with a ``ClientIdentity``, they fail with `.unsupported`. URLSession, on other systems than Linux,
-        /// tries HTTP/3 first (`assumesHTTP3Capable`), and falls back.
+        /// package. URLSession, on other systems than Linux, tries HTTP/3 first (`assumesHTTP3Capable`), and falls back.
         case always
     }
 

@@ -281,6 +281,14 @@ extension Request {
         set { change { $0.sendsDefaultFields = newValue } }
     }
 
+    /// The use of HTTP/3 for this request, in place of the session's (`Session.Configuration.http3`); nil for that.
+    ///
+    /// Applies to the requests that redirects lead to, too. Connections are shared among requests with the same value.
+    public var http3: Session.Configuration.HTTP3Use? {
+        get { options?.fields.http3 }
+        set { change { $0.http3 = newValue } }
+    }
+
     /// The rules by which a response is accepted; nil for the session's rules.
     public var validation: ResponseValidation? {
         get { options?.fields.validation }

@@ -27,6 +27,7 @@ package final class RequestOptions: Sendable {
         var onInterimResponse: (@Sendable (ResponseHead) -> Void)?
         var avoidsHTTP2 = false
         var sendsDefaultFields = true
+        var http3: Session.Configuration.HTTP3Use?
         var validation: ResponseValidation?
         var redirects: Session.Configuration.Redirects?
         var trust: TrustPolicy?

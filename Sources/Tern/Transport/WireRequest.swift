@@ -99,6 +99,9 @@ extension WireRequest {
     /// Whether the fields that every request gets are sent.
     package var sendsDefaultFields: Bool { options?.fields.sendsDefaultFields ?? true }
 
+    /// The use of HTTP/3 for this request, in place of the session's.
+    package var http3: Session.Configuration.HTTP3Use? { options?.fields.http3 }
+
     /// Whether the request has a source of its body. Known without a copy of it.
     package var hasBody: Bool {
         if case .none = source { false } else { true }

@@ -3,23 +3,28 @@
 ///
 /// Pure: the caller passes the time, in nanoseconds of a clock that does not go back. Bounded: the origin that was used
 /// the longest time ago leaves first.
-struct AlternativeTable: Sendable {
+package struct AlternativeTable: Sendable {
     /// The connections that an alternative is for. A policy that trusts more does not decide for the others.
-    struct Key: Hashable, Sendable {
+    package struct Key: Hashable, Sendable {
         /// `https://host:port`.
         let origin: String
         /// The number of the trust policy.
         let policy: UInt64
+
+        package init(origin: String, policy: UInt64) {
+            self.origin = origin
+            self.policy = policy
+        }
     }
 
     /// The number of origins, and of failures, that are remembered.
-    static let limit = 256
+    package static let limit = 256
     /// The time for which an alternative that has failed is not tried. It doubles with each further failure.
-    static let firstPause: UInt64 = 300_000_000_000
-    static let longestPause: UInt64 = 7_200_000_000_000
+    package static let firstPause: UInt64 = 300_000_000_000
+    package static let longestPause: UInt64 = 7_200_000_000_000
 
     private struct Entry {
-        var offers: [(service: AlternativeService, end: UInt64)]
+        var offers: [(service: AlternativeService, end: UInt64, isPersistent: Bool)]
         var lastUse: UInt64
     }
 
@@ -38,27 +43,29 @@ struct AlternativeTable: Sendable {
     private var failures: [FailedService: Failure] = [:]
     private var uses: UInt64 = 0
 
+    package init() {}
+
     /// The number of origins that have alternatives.
-    var count: Int { entries.count }
+    package var count: Int { entries.count }
 
     /// Takes the fields of a response, in place of those before.
     ///
     /// - Parameters:
     ///   - host: The host of the origin.
     ///   - age: The age of the response in seconds.
-    mutating func take(_ field: AlternativeServiceField, of key: Key, host: String, age: Int64, now: UInt64) {
+    package mutating func take(_ field: AlternativeServiceField, of key: Key, host: String, age: Int64, now: UInt64) {
         guard case .offered(let offers) = field else {
             entries[key] = nil
             return
         }
-        var kept: [(service: AlternativeService, end: UInt64)] = []
+        var kept: [(service: AlternativeService, end: UInt64, isPersistent: Bool)] = []
         for offer in offers {
             // The age can be any number, and has no sign.
             let seconds = offer.lifetime - min(max(0, age), offer.lifetime)
             guard seconds > 0 else { continue }
             var service = offer.service
             if service.host == host.lowercased() { service.host = nil }
-            kept.append((service, now + UInt64(clamping: seconds) * 1_000_000_000))
+            kept.append((service, now + UInt64(clamping: seconds) * 1_000_000_000, offer.isPersistent))
         }
         guard !kept.isEmpty else {
             entries[key] = nil
@@ -76,7 +83,7 @@ struct AlternativeTable: Sendable {
     /// Returns the first alternative that has neither expired nor failed; nil without one.
     ///
     /// - Parameter allowsOtherHosts: Whether an alternative can be on another host than that of the origin.
-    mutating func best(of key: Key, allowsOtherHosts: Bool, now: UInt64) -> AlternativeService? {
+    package mutating func best(of key: Key, allowsOtherHosts: Bool, now: UInt64) -> AlternativeService? {
         guard let entry = entries[key] else { return nil }
         if entry.offers.contains(where: { $0.end <= now }) {
             let left = entry.offers.filter { $0.end > now }
@@ -91,7 +98,7 @@ struct AlternativeTable: Sendable {
     }
 
     /// Records that an alternative was of no use. Several attempts that fail at a time are one failure.
-    mutating func failed(_ service: AlternativeService, of key: Key, now: UInt64) {
+    package mutating func failed(_ service: AlternativeService, of key: Key, now: UInt64) {
         let failed = FailedService(key: key, service: service)
         uses &+= 1
         var failure = failures[failed] ?? Failure(pause: Self.firstPause / 2, end: 0, lastUse: uses)
@@ -108,8 +115,18 @@ struct AlternativeTable: Sendable {
         failures[failed] = failure
     }
 
+    /// Forgets what holds for a network alone, after a change to another: the failures, and the alternatives without
+    /// `persist` (RFC 7838 §3.1).
+    package mutating func networkChanged() {
+        failures = [:]
+        entries = entries.compactMapValues { entry in
+            let left = entry.offers.filter(\.isPersistent)
+            return left.isEmpty ? nil : Entry(offers: left, lastUse: entry.lastUse)
+        }
+    }
+
     /// Records that an alternative was reached.
-    mutating func succeeded(_ service: AlternativeService, of key: Key) {
+    package mutating func succeeded(_ service: AlternativeService, of key: Key) {
         failures[FailedService(key: key, service: service)] = nil
     }
 }

@@ -31,6 +31,8 @@ final class HTTP3Carrier {
     private let context: LoopContext
     private let verifier: TLSVerifier
     private weak var attempt: HTTP3Attempt?
+    /// The field that names the alternative to its server (RFC 7838 §5); empty without one.
+    private let alternativeField: [UInt8]
     private var socket: DatagramSocket?
     private(set) var session: HTTP3Session?
     private lazy var info = ConnectionInfo(ConnectionInfo.Opening(), version: .http3)
@@ -56,6 +58,7 @@ final class HTTP3Carrier {
         self.id = id
         self.destination = destination
         self.alternative = alternative
+        alternativeField = alternative.map { Array("Alt-Used: \($0.authority(of: destination))\r\n".utf8) } ?? []
         self.remote = remote
         self.verifier = verifier
         self.attempt = attempt
@@ -80,7 +83,10 @@ final class HTTP3Carrier {
         if let key = verifier.ticketKey {
             settings.ticket = pool.settings.http3Resumption.take(key, now: Int64(time(nil))) ?? []
         }
-        session = try HTTP3Session(settings: settings, delegate: self, at: MonotonicClock.nanoseconds())
+        var identity: TLSExportedIdentity?
+        if let trust = destination.trust { identity = try TLSExportedIdentity(of: trust) }
+        session = try HTTP3Session(
+            settings: settings, identity: identity, delegate: self, at: MonotonicClock.nanoseconds())
         actAtTurnEnd()
     }
 
@@ -258,6 +264,7 @@ extension HTTP3Carrier: StreamCarrier {
             var request = HTTP2Request(
                 method: exchange.method, scheme: "https", authority: exchange.destination.authority,
                 path: exchange.path, fields: exchange.fields.bytes, headLimits: exchange.limits)
+            if !alternativeField.isEmpty { request.fields += alternativeField }
             request.contentLength = length
             request.statesLength = exchange.statesLength
             request.hasBody = exchange.body == .stream || (length ?? 0) > 0

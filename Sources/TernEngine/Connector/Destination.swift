@@ -68,7 +68,7 @@ package final class Destination {
         // Through a proxy there is no UDP, and HTTP/1.1 alone switches protocols.
         let allowsHTTP3 = trust != nil && proxy == nil && unixSocketPath == nil && !isForUpgrade
         self.usesHTTP3 = usesHTTP3 && allowsHTTP3
-        // QUIC presents no identity. A server whose certificate is not checked does not speak for its origin.
+        // A server asks for an identity late over QUIC, when TCP cannot take over any more. A server whose certificate is not checked does not speak for its origin.
         self.takesAlternatives =
             takesAlternatives && allowsHTTP3 && !usesHTTP3 && trust?.options.identity == nil
             && trust?.options.authenticates == true

@@ -78,14 +78,16 @@ package final class HTTP3Session {
     package internal(set) var activeStreams = 0
 
     /// Creates a session. The delegate must outlive it.
+    ///
+    /// - Parameter identity: The certificates and the key for a server that asks for them; nil for none.
     package init(
-        settings: Settings, delegate: any HTTP3SessionDelegate, at now: UInt64
+        settings: Settings, identity: TLSExportedIdentity? = nil, delegate: any HTTP3SessionDelegate, at now: UInt64
     ) throws(EngineError) {
         self.delegate = delegate
         if let obstacle = Self.obstacle { throw EngineError(.connectionFailed, obstacle) }
         var callbacks = HTTP3Callbacks.table()
         let owner = unsafe Unmanaged.passUnretained(self).toOpaque()
-        let created = unsafe Self.withSettings(settings, at: now) { values in
+        let created = unsafe Self.withSettings(settings, identity, at: now) { values in
             unsafe tern_h3_new(&callbacks, owner, values)
         }
         guard let created = unsafe created else {
@@ -97,7 +99,8 @@ package final class HTTP3Session {
     deinit { unsafe tern_h3_free(pointer) }
 
     private static func withSettings(
-        _ settings: Settings, at now: UInt64, _ body: (UnsafePointer<tern_h3_settings>) -> OpaquePointer?
+        _ settings: Settings, _ identity: TLSExportedIdentity?, at now: UInt64,
+        body: (UnsafePointer<tern_h3_settings>) -> OpaquePointer?
     ) -> OpaquePointer? {
         unsafe settings.local.withSystemAddress { local, localLength in
             unsafe settings.remote.withSystemAddress { remote, remoteLength in
@@ -108,6 +111,10 @@ package final class HTTP3Session {
                     unsafe values.remote = UnsafeRawPointer(remote)
                     unsafe values.remote_length = remoteLength
                     unsafe values.ticket = tern_h3_bytes(bytes: ticket.baseAddress, length: ticket.count)
+                    if let identity = unsafe identity?.bytes {
+                        unsafe values.identity = bytes(identity.chain)
+                        unsafe values.identity_key = bytes(identity.key)
+                    }
                     unsafe values.stream_window = UInt64(clamping: settings.streamWindow)
                     unsafe values.connection_window = UInt64(clamping: settings.connectionWindow)
                     unsafe values.head_limit = UInt64(clamping: settings.headLimit)
@@ -123,6 +130,10 @@ package final class HTTP3Session {
                 }
             }
         }
+    }
+
+    private static func bytes(_ bytes: UnsafeRawBufferPointer) -> tern_h3_bytes {
+        unsafe tern_h3_bytes(bytes: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), length: bytes.count)
     }
 
     // MARK: Datagrams

@@ -19,7 +19,7 @@ struct FuzzTarget: Sendable {
 
     #if os(Linux)
     /// The parsers and state machines of the engine.
-    private static let engine = http1 + http2 + proxies + requests
+    private static let engine = http1 + http2 + http3 + alternatives + proxies + requests
     #else
     private static let engine: [FuzzTarget] = []
     #endif

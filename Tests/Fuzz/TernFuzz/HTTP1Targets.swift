@@ -242,7 +242,9 @@ enum HeadCheck {
     /// Checks that Tern reads from a head what the engine read.
     static func check(_ head: ReceivedHead) throws {
         let parsed = try ResponseHeadParser.parse(head.bytes)
-        let names: [WireVersion: String] = [.http10: "HTTP/1.0", .http11: "HTTP/1.1", .http2: "HTTP/2"]
+        let names: [WireVersion: String] = [
+            .http10: "HTTP/1.0", .http11: "HTTP/1.1", .http2: "HTTP/2", .http3: "HTTP/3",
+        ]
         try require(parsed.version == names[head.version], "the version is \(parsed.version)")
         try require(parsed.status == head.status && 100...999 ~= head.status, "the status is \(parsed.status)")
         let lines = head.bytes.split(separator: 0x0A, omittingEmptySubsequences: false)

@@ -1,6 +1,7 @@
 #if os(Linux)
 import Dispatch
 import Glibc
+import TernConcurrency
 import Testing
 
 @testable import TernEngine
@@ -199,6 +200,30 @@ struct AlternativeConnectionTests {
         let bound = destination(addresses: [.ipv4(0x7F00_0001, port: 443)])
         #expect(best(bound, fields: "Alt-Svc: h3=\"b.example:2\", h3=\":3\"\r\n") == AlternativeService(port: 3))
         #expect(best(bound, fields: "Alt-Svc: h3=\"b.example:2\"\r\n") == nil)
+    }
+
+    @Test func theNetworkIsLookedAtOnceASecond() {
+        let addresses = Lock<[SocketAddress]>([.ipv4(1, port: 0)])
+        let alternatives = Alternatives { NetworkMark(addresses: addresses.withLock { $0 }) }
+        let destination = destination()
+        let service = AlternativeService(port: 1)
+        learn("Alt-Svc: h3=\":1\"; persist=1\r\n", destination, alternatives)
+        #expect(alternatives.best(for: destination, now: 0) == service)
+        alternatives.failed(service, of: destination, now: 0)
+        #expect(alternatives.best(for: destination, now: 2_000_000_000) == nil)
+        addresses.withLock { $0 = [.ipv4(2, port: 0)] }
+        #expect(alternatives.best(for: destination, now: 2_900_000_000) == nil)
+        #expect(alternatives.best(for: destination, now: 3_000_000_000) == service)
+        // The machine's own network stays.
+        #expect(NetworkMark.current() == NetworkMark.current())
+    }
+
+    @Test func anAlternativeIsNamedToItsServer() {
+        let destination = destination()
+        #expect(AlternativeService(port: 443).authority(of: destination) == "a.example")
+        #expect(AlternativeService(port: 8_443).authority(of: destination) == "a.example:8443")
+        #expect(AlternativeService(host: "b.example", port: 443).authority(of: destination) == "b.example")
+        #expect(AlternativeService(host: "2001:db8::1", port: 1).authority(of: destination) == "[2001:db8::1]:1")
     }
 
     @Test func aMisdirectedRequestNamesNoneAndEndsTheUse() {

@@ -106,6 +106,21 @@ import Testing
         #expect(origin.best(at: Self.oneSecond) == first)
     }
 
+    @Test func anotherNetworkEndsFailuresAndWhatIsNotPersistent() {
+        var origin = Origin()
+        let kept = AlternativeServiceField.Offer(second, isPersistent: true)
+        origin.table.take(
+            .offered([AlternativeServiceField.Offer(first), kept]), of: origin.key, host: "a.example", age: 0, now: 0)
+        origin.failed(second, at: 0)
+        #expect(origin.best() == first)
+        origin.table.networkChanged()
+        #expect(origin.best() == second)
+        origin.table.take(.clear, of: origin.key, host: "a.example", age: 0, now: 0)
+        origin.take(first)
+        origin.table.networkChanged()
+        #expect(origin.best() == nil && origin.table.count == 0)
+    }
+
     @Test func theNumberOfOriginsIsBounded() {
         var origin = Origin()
         func other(_ number: Int) -> AlternativeTable.Key {

@@ -4,8 +4,8 @@ import Tern
 import TernTesting
 import Testing
 
-/// Sends many requests to servers that break connections in every way: HTTP/1.1 over TCP and over TLS, and HTTP/2 over
-/// TLS. `make chaos N=50000` sends more of them.
+/// Sends many requests to servers that break connections in every way: HTTP/1.1 over TCP and over TLS, HTTP/2 over TLS,
+/// and HTTP/3 over a network that loses and changes datagrams. `make chaos N=50000` sends more of them.
 @Suite(.serialized)
 struct ChaosTests {
     /// The number of requests of a session. Each round has a session of its own.
@@ -41,6 +41,26 @@ struct ChaosTests {
         try await runOverTLS(speaking: "h2") { socket, server in
             ChaosHTTP2Connection(socket, server: server).serve()
         }
+    }
+
+    @Test(.timeLimit(.minutes(isMeasured ? 60 : 3)), .enabled(if: AioQUICPeer.isExpected, "aioquic is missing"))
+    func brokenHTTP3ConnectionsNeverGiveWrongResponses() async throws {
+        let ledger = ChaosLedger(isSecure: true)
+        let peer = try await AioQUICPeer(
+            "--seed=\(Self.seed)", "--lost=5", "--doubled=10", "--delayed=30", "--changed=2")
+        let log = ChaosHTTP3Log(peer, ledger: ledger)
+        let sockets = try ProcessFacts.socketCount()
+        let count = Self.wanted.map { $0 * 2 / 5 } ?? 500
+        let authority = try Data(contentsOf: peer.folder.appending(path: "ca.pem"))
+        let policy = TrustPolicy(anchors: .only(try Certificate.load(pem: authority)))
+        try await run(count, url: "\(peer.url)/", ledger: ledger) {
+            try log.read()
+        } change: {
+            $0.http3 = .always
+            $0.trust.standard = policy
+        }
+        #expect(ledger.successes > count / 2)
+        #expect(try ProcessFacts.socketCount() <= sockets)
     }
 
     private func runOverTLS(

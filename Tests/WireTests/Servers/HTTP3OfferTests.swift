@@ -90,6 +90,29 @@ struct HTTP3OfferTests {
         #expect(peer.count("POST", "/echo") == 3 && other.count("POST", "/echo") == 0)
     }
 
+    @Test func anAlternativeIsNamedInItsRequests() async throws {
+        let peer = try await PeerServer(.caddy)
+        defer { peer.stop() }
+        let client = try client(peer) { $0.maximumConnectionUses = 1 }
+        #expect(try await client.get("via/alternative", as: String.self) == "none")
+        #expect(try await client.get("via/alternative", as: String.self) == "127.0.0.1:\(peer.ports.secure)")
+    }
+
+    @Test func aRequestHasItsOwnUse() async throws {
+        let peer = try await PeerServer(.caddy)
+        defer { peer.stop() }
+        let client = try client(peer) { $0.http3 = .never }
+        for (use, version) in [(nil, .http2), (.always, .http3), (nil, .http2), (.never, .http2)]
+            as [(Session.Configuration.HTTP3Use?, HTTPVersion)]
+        {
+            var request = try client.request(.get, "files/small")
+            request.http3 = use
+            #expect(request.http3 == use)
+            let response = try await client.response(for: request, as: String.self)
+            #expect(response.metrics.httpVersion == version)
+        }
+    }
+
     @Test func aMisdirectedRequestGoesOverTCPAgain() async throws {
         let peer = try await PeerServer(.caddy, offer: .misdirected(LoopbackPort.free()))
         defer { peer.stop() }
@@ -99,7 +122,7 @@ struct HTTP3OfferTests {
         for _ in 0..<2 { #expect(try await version(client) == .http2) }
     }
 
-    @Test func anIdentityOverHTTP3IsRefused() async throws {
+    @Test func anIdentityThatCannotBeReadIsAnError() async throws {
         var policy = TrustPolicy()
         policy.identity = .pem(certificates: Data(), key: Data())
         let session = Session(
@@ -109,7 +132,7 @@ struct HTTP3OfferTests {
             })
         let client = try Client(baseURL: "https://127.0.0.1:1", session: session)
         let error = try await failure { try await client.get("files/small") }
-        #expect(error.kind == .unsupported && error.reason.contains("HTTP/3"), "\(error)")
+        #expect(error.kind == .tls && error.reason.contains("identity"), "\(error)")
     }
 }
 #endif

@@ -17,6 +17,7 @@ import TernTesting
 /// - `/via/echo` sends the body of the request back.
 /// - `/via/chunked` has the bytes of `/files/big`, without a length.
 /// - `/via/empty` has status 204.
+/// - `/via/alternative` sends the `Alt-Used` field of the request back.
 /// - `/via/early` ends after a part of its length.
 /// - `/via/together` is answered once 100 requests for it have arrived.
 final class PeerServer: Sendable {
@@ -249,6 +250,7 @@ final class PeerUpstream: Sendable {
                     try exchange.writeChunk(PeerServer.big.bytes(in: start..<end))
                 }
                 try exchange.endChunks()
+            case "/alternative": try exchange.respond(text: exchange.request.headers["Alt-Used"] ?? "none")
             case "/empty": try exchange.respond(status: 204)
             case "/early":
                 try exchange.writeHead(headers: [("Content-Length", "\(PeerServer.big.count)")])

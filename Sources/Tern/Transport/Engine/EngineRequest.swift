@@ -10,6 +10,7 @@ struct DestinationCache {
         let policy: TrustPolicy?
         let isForUpgrade: Bool
         var avoidsHTTP2 = false
+        var http3: Session.Configuration.HTTP3Use?
     }
 
     /// Beyond this number of destinations, all are forgotten: a program that visits many hosts comes back to few of
@@ -40,7 +41,7 @@ struct DestinationCache {
         let key = Key(
             origin: request.target.origin, unixSocketPath: request.unixSocketPath.map { Array($0.utf8) },
             policy: request.trust,
-            isForUpgrade: request.upgrade != nil, avoidsHTTP2: request.avoidsHTTP2)
+            isForUpgrade: request.upgrade != nil, avoidsHTTP2: request.avoidsHTTP2, http3: request.http3)
         let destination: Destination
         if let found = known[key] {
             destination = found
@@ -60,7 +61,7 @@ struct DestinationCache {
             Key(
                 origin: request.target.origin, unixSocketPath: request.unixSocketPath.map { Array($0.utf8) },
                 policy: request.trust,
-                isForUpgrade: false)]
+                isForUpgrade: false, http3: request.http3)]
     }
 
     private mutating func makeDestination(for request: WireRequest) throws(FailureCause) -> Destination {
@@ -79,20 +80,17 @@ struct DestinationCache {
         }
         // A Unix socket replaces every host and every proxy.
         let proxy = request.unixSocketPath == nil ? settings.proxies.proxy(for: target) : nil
+        let http3 = request.http3.map(ConnectionSettings.usable) ?? settings.http3
         let addresses = HostOverride.entry(of: target.host, port: port, in: settings.addresses)
         let destination = Destination(
             origin: target.origin, host: target.host, port: port, authority: authority,
             trust: policy, allowsHTTP2: settings.allowsHTTP2 && !request.avoidsHTTP2,
-            assumesHTTP2: settings.usesHTTP2WithoutTLS, usesHTTP3: settings.http3 == .always,
-            takesAlternatives: settings.http3 == .whenOffered && !request.avoidsHTTP2, proxy: proxy,
+            assumesHTTP2: settings.usesHTTP2WithoutTLS, usesHTTP3: http3 == .always,
+            takesAlternatives: http3 == .whenOffered && !request.avoidsHTTP2, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
             addresses: addresses?.map { $0.port == 0 ? $0.with(port: port) : $0 },
             unixSocketPath: request.unixSocketPath,
             localEndpoint: settings.localEndpoint, isForUpgrade: request.upgrade != nil)
-        if destination.usesHTTP3, policy?.options.identity != nil {
-            throw FailureCause(
-                .unsupported, "a client identity for \(target.host) cannot be presented over HTTP/3")
-        }
         return destination
     }
 }
@@ -100,7 +98,7 @@ struct DestinationCache {
 extension WireRequest {
     /// Whether the connections of its origin are those of most requests.
     fileprivate var goesUsualWay: Bool {
-        unixSocketPath == nil && trust == nil && upgrade == nil && !avoidsHTTP2
+        unixSocketPath == nil && trust == nil && upgrade == nil && !avoidsHTTP2 && http3 == nil
     }
 }
 

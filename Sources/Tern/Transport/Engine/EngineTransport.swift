@@ -152,6 +152,11 @@ struct ConnectionSettings: Sendable {
     let addresses: [String: [SocketAddress]]
     let localEndpoint: LocalEndpoint
 
+    /// Returns the use of HTTP/3 that is possible. The first use loads the libraries.
+    static func usable(_ use: Session.Configuration.HTTP3Use) -> Session.Configuration.HTTP3Use {
+        use == .whenOffered && HTTP3Session.obstacle != nil ? .never : use
+    }
+
     init(_ configuration: Session.Configuration) {
         maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
         maximumConnections = max(1, configuration.maximumConnections)
@@ -170,9 +175,7 @@ struct ConnectionSettings: Sendable {
         uses = configuration.maximumConnectionUses ?? .max
         allowsHTTP2 = configuration.allowsHTTP2
         usesHTTP2WithoutTLS = configuration.usesHTTP2WithoutTLS
-        // The first use loads the libraries.
-        let cannotUse = configuration.http3 == .whenOffered && HTTP3Session.obstacle != nil
-        http3 = cannotUse ? .never : configuration.http3
+        http3 = Self.usable(configuration.http3)
         authorities = configuration.authorities
         keyLog = configuration.keyLog
         proxies = ProxySelector(configuration.proxies)

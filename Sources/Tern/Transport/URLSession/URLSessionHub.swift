@@ -107,7 +107,9 @@ final class URLSessionHub: NSObject, Sendable {
             attempt.fail(failure)
             return settle(attempt)
         }
-        let request = URLSessionRequest.make(attempt.attempt.request, assumesHTTP3: settings.assumesHTTP3)
+        let own = attempt.attempt.request
+        let assumesHTTP3 = own.http3.map { $0 == .always } ?? settings.assumesHTTP3
+        let request = URLSessionRequest.make(own, assumesHTTP3: assumesHTTP3)
         guard !attempt.isEnded, let request else {
             attempt.fail(FailureCause(.invalidRequest, "URLSession cannot read the URL"))
             return settle(attempt)
