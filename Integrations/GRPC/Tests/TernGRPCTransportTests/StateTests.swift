@@ -35,6 +35,21 @@ import Testing
         #expect(state.hasRoom && state.waitingBytes == 0)
     }
 
+    /// A writer that is always ahead of the reader.
+    @Test func messagesKeepTheirOrderAndNothingIsKept() {
+        var state = OutboxState()
+        _ = state.write([Data(count: 20_000)])
+        state.commit()
+        var read: [UInt8] = []
+        for byte in 0..<200 as Range<UInt8> {
+            // A large piece after each, so that none are joined.
+            _ = state.write([Data(repeating: byte, count: 20_000)])
+            if let bytes = bytes(state.take(by: 0)) { read.append(bytes[0]) }
+        }
+        #expect(read == [0] + Array(0..<199))
+        #expect(state.pieceCount <= 66 && state.waitingBytes == 20_000)
+    }
+
     @Test func anotherAttemptReadsFromTheBeginning() {
         var state = OutboxState()
         _ = state.write([Data([1])])

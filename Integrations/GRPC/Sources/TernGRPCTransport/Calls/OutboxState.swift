@@ -41,6 +41,8 @@ struct OutboxState {
     static let replayLimit = 256 << 10
     /// The size up to which small messages are joined, so that each of them costs no step of its own.
     private static let joinedSize = 16 << 10
+    /// The number of taken pieces from which on their places are removed.
+    private static let mostTaken = 64
 
     private var waiting: [Data] = []
     /// The number of pieces of `waiting` that were taken.
@@ -56,6 +58,9 @@ struct OutboxState {
     private(set) var closing: (any Error)?
     /// The number of the attempt that reads.
     private(set) var attempt = 0
+
+    /// The number of pieces in memory, taken ones included.
+    var pieceCount: Int { waiting.count + kept.count }
 
     /// Whether a writer can go on.
     var hasRoom: Bool { closing != nil || waitingBytes < Self.capacity }
@@ -96,10 +101,12 @@ struct OutboxState {
         guard takenCount < waiting.count else {
             return if case .finished = ending { .end } else { .wait }
         }
+        // Emptied, so that a writer that is always ahead does not keep what was sent.
         let piece = waiting[takenCount]
+        waiting[takenCount] = Data()
         takenCount += 1
-        if takenCount == waiting.count {
-            waiting = []
+        if takenCount == waiting.count || takenCount > Self.mostTaken {
+            waiting.removeFirst(takenCount)
             takenCount = 0
         }
         waitingBytes -= piece.count
