@@ -235,6 +235,7 @@ package final class HTTP3Pair: HTTP3SessionDelegate {
 
     package func handshakeCompleted(isResumed: Bool) { self.isResumed = isResumed }
     package func ticketReceived(_ ticket: [UInt8]) { tickets.append(ticket) }
+    package func keyLogged(_ line: String) {}
     package func streamReceivedInterim(_ stream: Int64, head: ReceivedHead) { record(.interim(stream, head)) }
 
     package func streamReceivedHead(_ stream: Int64, head: ReceivedHead) {

@@ -52,10 +52,8 @@ struct HTTP3FaultTests {
             let body: Request.Body = method == .post ? .text("x") : .none
             let data = try await client.response(for: client.request(method, path, body: body), as: Data.self).value
             return .body(data.count)
-        } catch let error as NetworkError {
-            return .failure(error.kind)
         } catch {
-            return .failure(.unsupported)
+            return .failure(error.kind)
         }
     }
 
@@ -153,7 +151,8 @@ struct HTTP3FaultTests {
         let client = try peer.client { $0.maximumConnectionUses = 1 }
         for _ in 0..<4 { #expect(try await client.get("/hello", as: String.self) == "hello") }
         #expect(try peer.connections() == 4)
-        #expect(try peer.lines().count { $0 == "resumed" } >= 1, "\(try peer.lines())")
+        let lines = try peer.lines()
+        #expect(lines.contains("resumed"), "\(lines)")
     }
 
     @Test func aBadNetworkChangesNoByte() async throws {
@@ -164,9 +163,11 @@ struct HTTP3FaultTests {
                 group.addTask {
                     let body = Data(AioQUICPeer.pattern(20_000 + number))
                     if number % 2 == 0 {
-                        #expect(try await client.get("/body/\(body.count)", as: Data.self) == body)
+                        let received = try await client.get("/body/\(body.count)", as: Data.self)
+                        #expect(received == body)
                     } else {
-                        #expect(try await client.post("/echo", body: .data(body), as: Data.self) == body)
+                        let received = try await client.post("/echo", body: .data(body), as: Data.self)
+                        #expect(received == body)
                     }
                 }
             }
