@@ -56,11 +56,7 @@ static bool inflatePlain(const uint8_t *stream, size_t count, uint8_t *contents,
 }
 
 bool tern_inflate(const uint8_t *stream, size_t count, uint8_t *contents, size_t size) {
-    if (count < 2) return false;
-    // In one piece, no distance is checked against the window that a stream states. In contents that fit into it, none
-    // can be too large.
-    const unsigned window = stream[0] >> 4;
-    if (window < 7 && size > (size_t)256 << window) return false;
+    // No distance is checked against the window that a stream states, which is too small in files of some encoders.
     if (tern_deflate_obstacle()) return inflatePlain(stream, count, contents, size);
     void *decompressor = library.open();
     if (!decompressor) return false;

@@ -19,10 +19,10 @@ struct tern_gif {
     int disposal;
     uint32_t left, top, right, bottom;
     uint32_t number;
-    // The frame that is being drawn: its descriptor, its colours as RGBA with 0 for transparent ones, the number of the
-    // row in the order of the file, its pass, and its position.
+    // The frame that is being drawn: its descriptor, its colours as RGBA with 0 for transparent ones, its rows, the number
+    // of the row in the order of the file, its pass, and its position.
     const uint8_t *image;
-    uint32_t colors[256], milliseconds, row, pass, y;
+    uint32_t colors[256], milliseconds, rows, row, pass, y;
 };
 
 static uint32_t pair(const uint8_t *at) { return at[0] | (uint32_t)at[1] << 8; }
@@ -119,8 +119,13 @@ static tern_codec_result begin(tern_gif *gif, char *error) {
     size_t own = image ? colorBytes(image[8]) : 0, count = own ? own : colorBytes(gif->bytes[10]);
     const uint8_t *map = image ? take(gif, own) : NULL, *size = map ? take(gif, 1) : NULL;
     if (!size) return ended(gif, "", error);
-    uint32_t width = pair(image + 4), height = pair(image + 6), right = pair(image) + width,
-             bottom = pair(image + 2) + height;
+    uint32_t width = pair(image + 4), height = pair(image + 6);
+    // A frame without a size has that of the screen, as in browsers. An enlarged canvas can be wider than any frame.
+    if (width == 0 || height == 0) {
+        width = pair(gif->bytes + 6);
+        height = pair(gif->bytes + 8);
+    }
+    const uint32_t right = pair(image) + width, bottom = pair(image + 2) + height;
     tern_lzw_start(gif->lzw, *size, width, height);
     if (gif->lzw->damage) return ended(gif, gif->lzw->damage, error);
     dispose(gif);
@@ -131,6 +136,7 @@ static tern_codec_result begin(tern_gif *gif, char *error) {
     gif->disposal = control[1] >> 2 & 7;
     gif->milliseconds = pair(control + 2) * 10;
     gif->row = gif->pass = gif->y = 0;
+    gif->rows = height;
     gif->image = image;
     if (own == 0) map = gif->bytes + 13;
     const size_t transparent = control[1] & 1 ? control[4] : 256;
@@ -146,10 +152,18 @@ static tern_codec_result begin(tern_gif *gif, char *error) {
         memcpy(gif->saved, gif->canvas, canvas);
     }
     // A frame far larger than its screen takes time without showing more.
-    if (count > 0 && width > 0 && height > 0 && (uint64_t)width * height <= canvas + 65536) return TERN_CODEC_OK;
-    snprintf(error, 160, count > 0 ? "a frame of %u by %u pixels" : "a frame of %u by %u pixels without colours", width,
-             height);
-    return TERN_CODEC_CORRUPT;
+    if (width == 0 || height == 0 || (uint64_t)width * height > canvas + 65536) {
+        snprintf(error, 160, "a frame of %u by %u pixels", width, height);
+        return TERN_CODEC_CORRUPT;
+    }
+    // Without colours a frame shows nothing, whatever its codes are. Pages use such files of 1 by 1 pixel.
+    if (count == 0) {
+        const uint8_t *block;
+        while ((block = takeBlock(gif)) && *block) {}
+        if (!block) return ended(gif, "", error);
+        gif->row = height;
+    }
+    return TERN_CODEC_OK;
 }
 
 /// Returns the next row of the frame; NULL if it is damaged or the bytes end within the frame.
@@ -165,7 +179,7 @@ static const uint8_t *nextRow(tern_gif *gif, bool isLast) {
 
 static tern_codec_result draw(tern_gif *gif, uint32_t rows, char *error) {
     static const uint32_t offsets[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
-    const uint32_t top = pair(gif->image + 2), height = pair(gif->image + 6);
+    const uint32_t top = pair(gif->image + 2), height = gif->rows;
     const bool isInterlaced = gif->image[8] & 0x40;
     for (; rows > 0 && gif->row < height; rows--, gif->row++) {
         const uint8_t *row = nextRow(gif, gif->row + 1 == height);

@@ -65,14 +65,20 @@ static tern_codec_result decode(gif_feed *gif, const uint8_t *block, char *error
 
 static tern_codec_result startFrame(gif_feed *gif, unsigned codeSize, char *error) {
     tern_feed *feed = &gif->feed;
-    if (!gif->map || gif->width == 0 || gif->height == 0
+    if (gif->width == 0 || gif->height == 0
         || (uint64_t)gif->width * gif->height > 4 * (uint64_t)feed->info.width * feed->info.height + 65536) {
-        snprintf(error, 160, gif->map ? "a frame of %u by %u pixels" : "no colours for a frame of %u by %u",
-                 gif->width, gif->height);
+        snprintf(error, 160, "a frame of %u by %u pixels", gif->width, gif->height);
         return TERN_CODEC_CORRUPT;
     }
     tern_lzw_start(&gif->lzw, codeSize, gif->width, gif->height);
-    return gif->lzw.damage ? corrupt(error, gif->lzw.damage) : TERN_CODEC_MORE;
+    if (gif->lzw.damage) return corrupt(error, gif->lzw.damage);
+    if (gif->map) return TERN_CODEC_MORE;
+    // Without colours the frame shows nothing, whatever its codes are.
+    gif->row = gif->height;
+    gif->place = comment;
+    feed->state.passes = 4;
+    feed->state.rows = feed->state.height;
+    return TERN_CODEC_OK;
 }
 
 /// Reads the available bytes up to the next element of the format. STARVED leaves the state unchanged.
@@ -128,6 +134,11 @@ static tern_codec_result advance(gif_feed *gif, char *error) {
             gif->height = pair(at + 6);
             gif->interlaced = at[8] & 0x40;
             feed->state.isInterlaced = gif->interlaced;
+            // A frame without a size has that of the screen, as in browsers.
+            if (gif->width == 0 || gif->height == 0) {
+                gif->width = feed->info.width;
+                gif->height = feed->info.height;
+            }
             tern_gif_grow(&feed->info.width, &feed->info.height, at);
             feed->info.memory = tern_gif_memory(feed->info.width, feed->info.height);
         }

@@ -294,6 +294,8 @@ static uint64_t chunk(png_feed *png) {
 static tern_codec_result open(png_feed *png) {
     png->reader = png_create_read_struct(PNG_LIBPNG_VER_STRING, png, failed, warned);
     png->info = png->reader ? png_create_info_struct(png->reader) : NULL;
+    // Encoders state a smaller window than their distances need. libpng would take no larger one.
+    if (png->reader) png_set_option(png->reader, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
     return png->info ? TERN_CODEC_OK : TERN_CODEC_MEMORY;
 }
 

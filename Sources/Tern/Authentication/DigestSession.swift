@@ -139,14 +139,16 @@ struct DigestChallenge: Sendable, Hashable {
         if isSession { name.removeLast(5) }
         guard let algorithm = DigestFunction.Algorithm(rawValue: name) else { return nil }
         self.algorithm = algorithm
-        if let list = offer.parameters["qop"] {
-            let words = list.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
+        let list = offer.parameters["qop"] ?? ""
+        let words = list.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
+        if words.isEmpty {
+            // Servers of RFC 2069 send no list, and some an empty one.
+            protection = nil
+        } else {
             guard let known = words.contains("auth") ? "auth" : words.first(where: { $0 == "auth-int" }) else {
                 return nil
             }
             protection = Protection(rawValue: known)
-        } else {
-            protection = nil
         }
         hashesUser = offer.parameters["userhash"]?.lowercased() == "true"
         isStale = offer.parameters["stale"]?.lowercased() == "true"

@@ -71,8 +71,9 @@ extension Client {
     ///
     /// - Parameter limit: The maximum number of pages. 1,000 by default. More are an error of kind `.redirect`.
     ///
-    /// A next page of another scheme, host or port is an error of kind `.redirect`, because headers of a call are meant
-    /// for one server.
+    /// A next page is on the server of the call, or on that of the page that names it, if a redirect led there. As after
+    /// any redirect, another scheme, host or port does not receive the secrets of the call. A next page on a third
+    /// server is an error of kind `.redirect`.
     public func pages<T: Decodable & Sendable>(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], limit: Int = 1_000, as type: T.Type = T.self
     ) -> Pages<T> {
@@ -81,16 +82,18 @@ extension Client {
             guard let link = LinkField.target(of: "next", in: response.headers.values(for: "Link")),
                 case .success(var request) = first
             else { return nil }
+            let page = response.head.target
+            let next: Target
             do throws(Target.Problem) {
-                let target = try response.head.target.resolving(link)
-                guard target.origin == request.target.origin else {
-                    throw Target.Problem(reason: "the next page is on another server, \(target.origin)")
+                next = try page.resolving(link)
+                guard next.origin == page.origin || next.origin == request.target.origin else {
+                    throw Target.Problem(reason: "the next page is on another server, \(next.origin)")
                 }
-                request.target = target
-                return request
             } catch {
                 throw NetworkError(FailureCause(.redirect, error.reason), request: request)
             }
+            try request.move(to: next)
+            return request
         }
     }
 

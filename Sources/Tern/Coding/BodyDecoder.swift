@@ -152,6 +152,14 @@ enum AutomaticBody {
         return value
     }
 
+    /// Returns whether a body is JSON null or nothing, apart from white space (RFC 8259 §2) and a byte order mark.
+    static func isNullOrBlank(_ body: Data) -> Bool {
+        let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
+        let text = (body.starts(with: [0xEF, 0xBB, 0xBF]) ? body.dropFirst(3) : body).drop(while: isSpace)
+        guard let last = text.lastIndex(where: { !isSpace($0) }) else { return true }
+        return text[...last].elementsEqual("null".utf8)
+    }
+
     struct EmptyBody: Error, CustomStringConvertible {
         var description: String { "it is empty; ask for an optional, Data or NoContent where that may be" }
     }
@@ -170,10 +178,10 @@ extension Optional: OptionalBody where Wrapped: Decodable {
         from body: Data, head: ResponseHead, coding: JSONCoding
     ) throws -> Self {
         if body.isEmpty { return nil }
-        // For a Decodable type, a body of JSON null, or of the single space that some servers send, counts as empty.
-        // Data and String take it as content.
+        // For a Decodable type, JSON null counts as empty, and so does white space alone, which some servers send. Data
+        // and String take both as content.
         let isText = Wrapped.self == Data.self || Wrapped.self == String.self
-        if !isText, body.elementsEqual("null".utf8) || body.elementsEqual(" ".utf8) { return nil }
+        if !isText, AutomaticBody.isNullOrBlank(body) { return nil }
         return try AutomaticBody.decode(
             Wrapped.self, AutomaticBody.Kind(Wrapped.self), from: body, head: head, coding: coding)
     }

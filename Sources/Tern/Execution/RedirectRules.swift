@@ -47,6 +47,9 @@ struct RedirectRules: Sendable {
     mutating func action(
         for status: Int, locations: [String], method: Request.Method, target: Target, headers: Headers
     ) -> Action {
+        // An empty Location names no other place. It counts as none, as in browsers: a request for the same URL would
+        // only be redirected again.
+        let locations = locations.filter { !$0.isEmpty }
         guard [301, 302, 303, 307, 308].contains(status), let location = locations.first else { return .deliver }
         if locations.contains(where: { !$0.hasSameBytes(as: location) }) {
             return .fail(FailureCause(.redirect, "the redirect from \(target) names several places"))

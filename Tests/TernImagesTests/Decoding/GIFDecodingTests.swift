@@ -173,9 +173,25 @@ import Foundation
         #expect(try decoded(file.bytes).pixels.bytes == Self.c + Self.g)
     }
 
-    @Test func aFrameWithoutAnyColoursIsCorrupt() {
+    @Test func aFrameWithoutAnyColoursShowsNothing() throws {
         let file = GIFFile(width: 2, height: 1, frames: [.init(rows: [[0, 1]])], colours: [])
-        #expect(errorKind(file.bytes) == .corrupt)
+        #expect(try decoded(file.bytes).pixels.bytes == [UInt8](repeating: 0, count: 8))
+    }
+
+    /// LadybirdBrowser/ladybird #6358: pages use pictures of one transparent pixel, without colours and without codes.
+    @Test(arguments: [
+        "R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==", "R0lGODlhAQABAAD/ACwAAAAAAQABAAACADs=",
+    ])
+    func theSmallestFilesAreOneTransparentPixel(text: String) throws {
+        let data = try #require(Data(base64Encoded: text))
+        let picture = try decoded(Array(data))
+        #expect(picture.size == PixelSize(width: 1, height: 1) && picture.pixels.bytes == [0, 0, 0, 0])
+        let decoder = IncrementalDecoder(options: ImageDecodingOptions())
+        for byte in data {
+            var stands = try decoder.append(Data([byte]))
+            while stands { stands = try decoder.advance() }
+        }
+        #expect(try decoder.finish().pixels.bytes == [0, 0, 0, 0])
     }
 
     @Test func aGIFOfOneFrameIsStill() throws {
@@ -197,6 +213,25 @@ import Foundation
         // The file is partial, and so is each of its frames, as on Apple's systems.
         #expect(try partial.frame(at: 0).image.metadata.isPartial)
         #expect(try partial.frame(at: 1).image.metadata.isPartial)
+    }
+
+    /// Chromium and Firefox: files state a frame of 0 by 0 pixels and mean the screen. Its size is not that of a canvas
+    /// which the first frame has enlarged: no row has more than 65,535 pixels.
+    @Test func aFrameWithoutASizeHasThatOfTheScreen() throws {
+        var bytes = GIFFile(width: 2, height: 1, frames: [.init(rows: [[0, 1]])]).bytes
+        let size = try #require(bytes.firstRange(of: [0x2C, 0, 0, 0, 0, 2, 0, 1, 0])).upperBound - 4
+        for place in [size, size + 2] {
+            var other = bytes
+            other[place] = 0
+            #expect(try decoded(other).pixels.bytes == decoded(bytes).pixels.bytes)
+        }
+        // The second frame of a canvas of 65,535 and more pixels across.
+        let wide = [GIFFile.Frame(rows: [[0]], left: 65_535), .init(rows: [[0, 1]])]
+        bytes = GIFFile(width: 2, height: 1, frames: wide).bytes
+        let second = try #require(bytes.firstRange(of: [0x2C, 0, 0, 0, 0, 2, 0, 1, 0])).upperBound - 4
+        bytes.replaceSubrange(second..<second + 4, with: [0, 0, 0, 0])
+        let frames = try #require(try CodecImageDecoder().animation(from: Data(bytes), options: ImageDecodingOptions()))
+        #expect(try frames.frame(at: 1).image.size == PixelSize(width: 65_536, height: 1))
     }
 
     @Test func screensOfNothingAndTooManyFramesAreErrors() throws {

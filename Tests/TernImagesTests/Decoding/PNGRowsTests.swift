@@ -99,6 +99,28 @@ struct PNGRowsTests {
         return high
     }
 
+    /// Encoders state a smaller window than their distances need, which most readers do not look at (libpng's manual,
+    /// PNG_MAXIMUM_INFLATE_WINDOW). Every fourth row is the same, so that the distances are four rows.
+    @Test(arguments: UInt8(0)..<8) func aWindowThatIsStatedTooSmallDoesNotMatter(bits: UInt8) throws {
+        let noise = Self.noise(400 * 4 * 3)
+        var pixels: [UInt8] = []
+        for y in 0..<40 {
+            for x in 0..<400 { pixels += noise[(y % 4 * 400 + x) * 3..<(y % 4 * 400 + x + 1) * 3] + [255] }
+        }
+        let picture = try #require(RasterImage(size: PixelSize(width: 400, height: 40), premultiplied: pixels))
+        var bytes = Array(try picture.encoded(as: .png()))
+        let name = try #require(bytes.firstRange(of: Array("IDAT".utf8)))
+        let length = bytes[..<name.lowerBound].suffix(4).reduce(0) { $0 << 8 | Int($1) }
+        var data = Array(bytes[name.upperBound...].prefix(length))
+        data[0] = bits << 4 | 8
+        data[1] = UInt8((31 - Int(data[0]) * 256 % 31) % 31)
+        bytes.replaceSubrange(name.lowerBound - 4..<name.upperBound + length + 4, with: chunk("IDAT", data))
+        for memory in [nil, Self.leastMemory(bytes, nil)] {
+            let options = ImageDecodingOptions(limits: .init(memory: memory))
+            #expect(try decoded(bytes, options).pixels.bytes == pixels)
+        }
+    }
+
     @Test(arguments: Kind.all) func bothReadersMakeTheSamePixels(kind: Kind) {
         for (width, target) in [(61, nil), (3, nil), (1, nil), (61, PixelSize(width: 20, height: 20))] {
             var least: Int?

@@ -123,10 +123,19 @@ struct DigestTests {
 
     @Test(arguments: [
         "Digest realm=\"r\"", "Digest nonce=n, algorithm=SHA-1", "Digest nonce=n, algorithm=MD4-sess",
-        "Digest nonce=n, qop=\"other\"", "Digest nonce=n, qop=\"\"", "Basic nonce=n", "Digest",
+        "Digest nonce=n, qop=\"other\"", "Basic nonce=n", "Digest",
     ])
     func unanswerableOfferIsNotAChallenge(field: String) throws {
         #expect(DigestChallenge(try #require(ChallengeParser.offers(in: [field]).first)) == nil)
+    }
+
+    /// psf/requests #2916: servers that protect nothing send an empty list.
+    @Test(arguments: ["\"\"", "", "\" , \""]) func anEmptyListOfProtectionsIsNone(list: String) throws {
+        let challenge = "Digest realm=\"foobar_api_auth\", nonce=\"a12059eaaad0b86e\", algorithm=\"MD5\""
+        var plain = try session(challenge, nonce: "c")
+        var listed = try session("\(challenge), qop=\(list)", nonce: "c")
+        let answer = listed.answer(method: .get, uri: "/", bodyHash: "")
+        #expect(answer == plain.answer(method: .get, uri: "/", bodyHash: ""))
     }
 
     @Test(arguments: [("auth-int", true), ("auth-int, auth", false), ("AUTH", false), ("auth-conf,auth-int", true)])

@@ -198,6 +198,28 @@ struct CallSettingsTests {
         }
     }
 
+    /// A server that has moved, for example to https, answers each page with its new place in Link.
+    @Test func pagesGoOnBehindARedirectWithoutSecrets() async throws {
+        try await withServer { exchange in
+            let isFirst = exchange.request.target == "/list"
+            try exchange.respond(
+                headers: [("Content-Type", "application/json")] + (isFirst ? [("Link", "</more>; rel=next")] : []),
+                text: "[\"\(exchange.request.target)\", \"\(exchange.request["Authorization"] ?? "")\"]")
+        } test: { newServer, _ in
+            let place = newServer.url("/list").absoluteString
+            try await withServer { exchange in
+                try exchange.respond(status: 301, headers: [("Location", place)])
+            } test: { _, client in
+                var values: [[String]] = []
+                let headers: Headers = ["Authorization": "Bearer t"]
+                for try await page in client.pages("list", headers: headers, as: [String].self) {
+                    values.append(page.value)
+                }
+                #expect(values == [["/list", ""], ["/more", ""]])
+            }
+        }
+    }
+
     @Test func aClosureNamesTheNextPage() async throws {
         try await withServer(Self.pages) { _, client in
             let pages = client.pages("a", as: [String].self) { response throws(NetworkError) in

@@ -25,6 +25,8 @@ struct ClientVerbTests {
         case "/user": try exchange.respond(json: ada)
         case "/empty": try exchange.respond(status: 204)
         case "/null": try exchange.respond(headers: [("Content-Type", "application/json")], text: "null")
+        case "/echo":
+            try exchange.respond(headers: [("Content-Type", "application/json")], body: try exchange.readBody())
         case "/string": try exchange.respond(headers: [("Content-Type", "application/json")], text: "\"quoted\"")
         default:
             let body = String(decoding: try exchange.readBody(), as: UTF8.self)
@@ -93,6 +95,29 @@ struct ClientVerbTests {
             #expect(try await client.task(.get, "x").value == Data("GET /x ".utf8))
             #expect(try await client.upload("x", body: .text("up"), as: String.self).value == "POST /x up")
             #expect(try await client.response(for: client.request(.get, "user"), as: User.self).value == Self.ada)
+        }
+    }
+
+    /// golang/go: `json.Encoder` writes a line feed after each value. Alamofire #2466 and kean/Get #57: servers send
+    /// white space in place of a value.
+    @Test(arguments: [
+        "null\n", " null", "\r\nnull\t", "\u{FEFF}null", " ", "\n", "\r\n", "\t \t", "\u{FEFF}", "\u{FEFF}\n",
+    ])
+    func optionalIsNilForNullAndWhiteSpace(body: String) async throws {
+        try await withServer(Self.handler) { _, client in
+            let user: User? = try await client.post("echo", body: .text(body))
+            let users: [User]? = try await client.post("echo", body: .text(body))
+            #expect(user == nil && users == nil)
+            let data: Data? = try await client.post("echo", body: .text(body))
+            #expect(data == Data(body.utf8))
+        }
+    }
+
+    @Test(arguments: ["nul", "null null", "nullx", "\"null\"", "\u{A0}", "\u{B}"])
+    func optionalIsAnErrorForOtherBodies(body: String) async throws {
+        try await withServer(Self.handler) { _, client in
+            let error = try await failure { try await client.post("echo", body: .text(body)) as User? }
+            #expect(error.kind == .decoding)
         }
     }
 
