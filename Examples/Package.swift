@@ -30,6 +30,7 @@ let package = Package(
                 .product(name: "Tern", package: "Tern"),
                 .product(name: "TernHTTPCache", package: "Tern"),
                 .product(name: "TernImages", package: "Tern"),
+                .product(name: "TernInspector", package: "Tern"),
                 .product(name: "TernStreaming", package: "Tern"),
                 .product(name: "TernTesting", package: "Tern"),
                 .product(name: "TernTransfers", package: "Tern"),

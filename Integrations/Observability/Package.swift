@@ -71,7 +71,8 @@ let package = Package(
         .testTarget(
             name: "TernMetricsTests",
             dependencies: [
-                "TernMetrics", tern, testing, .product(name: "Metrics", package: "swift-metrics"),
+                "TernMetrics", "TernObservation", tern, testing,
+                .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
             ],
             swiftSettings: settings

@@ -24,7 +24,8 @@ struct TernTool: AsyncParsableCommand {
         version: "tern \(TernPackage.version)",
         subcommands: [
             GetCommand.self, EventsCommand.self, WebSocketCommand.self, DownloadCommand.self, QueueCommand.self,
-            UploadCommand.self, ImageCommand.self, CacheCommand.self, ReplayCommand.self, DemoCommand.self,
+            UploadCommand.self, ImageCommand.self, CacheCommand.self, ReplayCommand.self, InspectCommand.self,
+            DemoCommand.self,
         ],
         defaultSubcommand: GetCommand.self
     )

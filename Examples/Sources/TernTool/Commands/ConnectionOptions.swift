@@ -145,6 +145,6 @@ struct ConnectionOptions: ParsableArguments {
             policy.limit = retry
             configuration.interceptors.insert(RetryInterceptor(policy), at: 0)
         }
-        return makeSession(configuration)
+        return ToolSession.make(configuration, by: makeSession)
     }
 }

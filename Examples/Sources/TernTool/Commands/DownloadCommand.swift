@@ -118,7 +118,7 @@ struct DownloadCommand: AsyncParsableCommand {
             // themselves.
             if single { configuration.interceptors.insert(RetryInterceptor(retryPolicy), at: 0) }
             let client = Client(
-                session: Session(configuration: configuration), headers: connection.header.headers)
+                session: ToolSession.make(configuration), headers: connection.header.headers)
             for url in urls {
                 connection.tell(
                     try client.request(.get, url), place.curlWords(isNamed: single), on: terminal)

@@ -40,7 +40,17 @@ struct NetworkOptions: ParsableArguments {
         help: "Ask servers of https URLs over HTTP/3 alone, which they must speak.")
     var http3 = false
 
+    @Option(
+        name: .customLong("keylog"),
+        help: ArgumentHelp(
+            "Append the secrets of TLS to this file, with which Wireshark decrypts a capture. Whoever has it can read everything.",
+            valueName: "file"),
+        completion: .file())
+    var keyLog: String?
+
     func validate() throws {
+        // Fails before anything is sent.
+        if let keyLog { try PathText.checkFile(keyLog, of: "--keylog") }
         if let proxy { _ = try ProxyText.proxies(proxy) }
         // Seen by other users of the machine until here.
         if proxy?.contains("@") ?? false { ArgumentList.hide(proxy) }
@@ -60,6 +70,7 @@ struct NetworkOptions: ParsableArguments {
     func apply(to configuration: inout Session.Configuration) throws {
         if let proxy { configuration.proxies = try ProxyText.proxies(proxy) }
         if http3 { configuration.http3 = .always }
+        if let keyLog { configuration.keyLog = try TLSKeyLog(file: PathText.url(keyLog)) }
         if trustsAll {
             configuration.trust.standard = .unchecked
         } else if let path = authoritiesPath {
@@ -76,7 +87,7 @@ struct NetworkOptions: ParsableArguments {
     func session() throws -> Session {
         var configuration = Session.Configuration()
         try apply(to: &configuration)
-        return Session(configuration: configuration)
+        return ToolSession.make(configuration)
     }
 
     /// The same options of curl.

@@ -236,7 +236,7 @@ struct QueueCommand: AsyncParsableCommand {
                         urls = items.map(\.url.absoluteString)
                     }
                 }
-                let session = Session(configuration: try connection.configuration(for: urls, terminal))
+                let session = ToolSession.make(try connection.configuration(for: urls, terminal))
                 var code: Int32?
                 try await place.open(with: session, configuration) { queue in
                     try await queue.retry(.all)

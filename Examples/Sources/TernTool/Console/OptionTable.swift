@@ -189,7 +189,9 @@ enum ArgumentReader {
     /// Returns the arguments with the command that they leave out, `get`, and with each short option apart.
     static func completed(_ arguments: [String]) -> [String] {
         guard let first = arguments.first, !ownOptions.contains(first),
-            !first.hasPrefix(completionOption), !first.hasPrefix("---"), first != "help"
+            !first.hasPrefix(completionOption), !first.hasPrefix("---"), first != "help",
+            // It completes the arguments of the command behind it.
+            first != InspectCommand.configuration.commandName
         else { return arguments }
         var arguments = arguments
         if command(named: first, of: TernTool.self) == nil { arguments.insert("get", at: 0) }

@@ -69,13 +69,16 @@ public struct LoggingObserver: SessionObserver {
 
     /// Writes the response to a request that is sent again.
     public func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask) {
-        tracker.willContinue(task)
+        tracker.willContinue(task, isRedirect: false)
     }
 
     /// Writes that a request was redirected.
     public func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {
-        tracker.willContinue(task)
+        tracker.willContinue(task, isRedirect: true)
     }
+
+    /// Writes the response of a request whose measurements are there.
+    public func didCollect(_ metrics: TaskMetrics, of task: AnySessionTask) { tracker.didCollect(metrics, of: task) }
 
     /// Writes that a task failed.
     public func didObserve(_ event: TaskRegistry.Event) { tracker.observe(event) }
@@ -96,8 +99,9 @@ private struct LogRecorder: AttemptRecorder {
 
     func taskStarted(_ task: AnySessionTask) -> AnySessionTask { task }
 
-    func attemptStarted(_ request: Request, number: Int, of task: AnySessionTask) -> AttemptState {
-        let attempt = AttemptState(task: task, facts: RequestFacts(request, revealing: revealed), number: number)
+    func attemptStarted(_ request: Request, as start: AttemptStart, of task: AnySessionTask) -> AttemptState {
+        let facts = RequestFacts(request, revealing: revealed, isRedirected: start.isRedirected)
+        let attempt = AttemptState(task: task, facts: facts, number: start.number)
         logger.log(level: level, "request sent", metadata: metadata(of: attempt))
         return attempt
     }
@@ -128,6 +132,7 @@ private struct LogRecorder: AttemptRecorder {
         var metadata = metadata(of: attempt.task)
         metadata["http.request.method"] = "\(attempt.facts.originalMethod ?? attempt.facts.method)"
         metadata["url.full"] = "\(attempt.facts.url)"
+        if let template = attempt.facts.template { metadata["url.template"] = "\(template)" }
         if attempt.number > 1 { metadata["http.request.resend_count"] = "\(attempt.number - 1)" }
         return metadata
     }
@@ -135,6 +140,8 @@ private struct LogRecorder: AttemptRecorder {
     private func metadata(of attempt: AttemptState, _ end: AttemptEnd) -> Logger.Metadata {
         var metadata = metadata(of: attempt)
         if let status = end.response?.status { metadata["http.response.status_code"] = "\(status)" }
+        if let version = end.response?.version { metadata["network.protocol.version"] = "\(version.number)" }
+        if let address = end.metrics?.remoteAddress { metadata["network.peer.address"] = "\(address)" }
         if let type = end.errorType { metadata["error.type"] = "\(type)" }
         if let error = end.error, error.kind != .status {
             metadata["error.message"] = "\(error.description(revealing: revealed))"

@@ -21,13 +21,14 @@ public import Foundation
 /// | `http.client.active_requests` | `Meter` | method and server |
 /// | `http.client.open_connections` | `Meter` | server, and `http.connection.state` |
 ///
-/// The dimensions are `http.request.method`, `server.address`, `server.port`, `http.response.status_code` and
-/// `error.type`. Connections are measured while ``measureConnections(of:every:)`` runs. Each redirect, each answer to a
+/// The dimensions are `http.request.method`, `server.address`, `server.port`, `url.template`,
+/// `http.response.status_code`, `error.type` and `network.protocol.version`. Further metrics, and `url.scheme`, are a
+/// choice (``Options``). Connections are measured while ``measureConnections(of:every:)`` runs. Each redirect, each answer to a
 /// challenge and each retry is a request of its own. A duration ends with the body of the response, and does not
 /// contain the wait before a retry. A response that a cache answers is not measured.
 ///
-/// The number of dimensions is bounded: a method that is not well-known and a status outside 100–599 are `_OTHER`, and
-/// so is each server after the first `maximumServers`. A dimension without a value, such as `error.type` of a success,
+/// The number of dimensions is bounded: a method that is not known and a status outside 100–599 are `_OTHER`, and so are
+/// each server after the first `maximumServers` and each template after the first 100. A dimension without a value, such as `error.type` of a success,
 /// is an empty string, because some backends require the same names for each value of a metric.
 public struct MetricsObserver: SessionObserver {
     private let measurements: RequestMeasurements
@@ -38,8 +39,11 @@ public struct MetricsObserver: SessionObserver {
     /// - Parameters:
     ///   - factory: The factory of the metrics. By default the one that is bootstrapped now, so bootstrap it before.
     ///   - maximumServers: The number of servers with values of their own. 100 by default.
-    public init(factory: any MetricsFactory = MetricsSystem.factory, maximumServers: Int = 100) {
-        measurements = RequestMeasurements(factory: factory, maximumServers: maximumServers)
+    ///   - options: The metrics and dimensions beyond those of the table. None by default.
+    public init(
+        factory: any MetricsFactory = MetricsSystem.factory, maximumServers: Int = 100, options: Options = Options()
+    ) {
+        measurements = RequestMeasurements(factory: factory, maximumServers: maximumServers, options: options)
         tracker = AttemptTracker(measurements)
     }
 
@@ -106,13 +110,19 @@ public struct MetricsObserver: SessionObserver {
 
     /// Measures a request that is sent again.
     public func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask) {
-        tracker.willContinue(task)
+        tracker.willContinue(task, isRedirect: false)
     }
 
     /// Measures a request that was redirected.
     public func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {
-        tracker.willContinue(task)
+        tracker.willContinue(task, isRedirect: true)
     }
+
+    /// Records the number of bytes of the request's body.
+    public func didSend(bodyBytes: Int64, of task: AnySessionTask) { tracker.didSend(bodyBytes: bodyBytes, of: task) }
+
+    /// Records the measurements of a request, and measures one that another follows.
+    public func didCollect(_ metrics: TaskMetrics, of task: AnySessionTask) { tracker.didCollect(metrics, of: task) }
 
     /// Measures the last request of a task.
     public func didObserve(_ event: TaskRegistry.Event) { tracker.observe(event) }

@@ -3,15 +3,39 @@ import Synchronization
 import Tern
 import TernObservation
 
+/// The dimensions of a server, with a bounded number of values.
+struct ServerDimensions: Sendable, Hashable {
+    let address: String
+    let port: String
+    /// nil if the dimension is left out.
+    let scheme: String?
+
+    var pairs: [(String, String)] {
+        [("server.address", address), ("server.port", port)] + (scheme.map { [("url.scheme", $0)] } ?? [])
+    }
+}
+
 /// The dimensions of a request, with a bounded number of values.
 struct RequestDimensions: Sendable, Hashable {
     let method: String
-    let address: String
-    let port: String
+    let server: ServerDimensions
+    /// Empty without a template.
+    let template: String
 
     var pairs: [(String, String)] {
-        [("http.request.method", method), ("server.address", address), ("server.port", port)]
+        [("http.request.method", method)] + server.pairs + [("url.template", template)]
     }
+}
+
+/// The dimensions of the steps by which a connection was opened.
+struct SetupDimensions: Sendable, Hashable {
+    /// The name of the step.
+    let step: String
+    let server: ServerDimensions
+    let version: String
+
+    var label: String { "tern.client.connection.\(step).duration" }
+    var pairs: [(String, String)] { server.pairs + [("network.protocol.version", version)] }
 }
 
 /// The dimensions of a request that has ended.
@@ -19,15 +43,19 @@ struct EndDimensions: Sendable, Hashable {
     let request: RequestDimensions
     let status: String
     let errorType: String
+    let version: String
 
     init(_ request: RequestDimensions, _ end: AttemptEnd) {
         self.request = request
+        version = (end.response?.version ?? end.metrics?.httpVersion)?.number ?? ""
         status = end.response.map { 100..<600 ~= $0.status ? "\($0.status)" : "_OTHER" } ?? ""
         errorType = end.response.map { $0.status >= 600 } == true ? "_OTHER" : end.errorType ?? ""
     }
 
     var pairs: [(String, String)] {
-        request.pairs + [("http.response.status_code", status), ("error.type", errorType)]
+        request.pairs + [
+            ("http.response.status_code", status), ("error.type", errorType), ("network.protocol.version", version),
+        ]
     }
 }
 
@@ -39,12 +67,9 @@ struct ConnectionDimensions: Sendable, Hashable {
     }
 
     let state: State
-    let address: String
-    let port: String
+    let server: ServerDimensions
 
-    var pairs: [(String, String)] {
-        [("http.connection.state", state.rawValue), ("server.address", address), ("server.port", port)]
-    }
+    var pairs: [(String, String)] { [("http.connection.state", state.rawValue)] + server.pairs }
 }
 
 /// The numbers of open connections of one session that were measured last. Pure.
@@ -64,24 +89,43 @@ struct ConnectionCounts {
     }
 }
 
-/// Decides which servers have values of their own. Pure.
-struct ServerLimit {
-    let maximum: Int
-    private var known: Set<RequestFacts.Server> = []
+/// Decides which servers and templates have values of their own. Pure.
+struct DimensionLimit {
+    /// The number of templates with values of their own.
+    static let maximumTemplates = 100
 
-    init(maximum: Int) { self.maximum = max(0, maximum) }
+    let maximumServers: Int
+    /// Whether servers have a scheme.
+    let hasScheme: Bool
+    private var servers: Set<RequestFacts.Server> = []
+    private var templates: Set<String> = []
+
+    init(maximumServers: Int, hasScheme: Bool = false) {
+        self.maximumServers = max(0, maximumServers)
+        self.hasScheme = hasScheme
+    }
 
     /// Returns the dimensions of a request.
     mutating func dimensions(of facts: RequestFacts) -> RequestDimensions {
-        let (address, port) = dimensions(of: facts.server)
-        return RequestDimensions(method: facts.method, address: address, port: port)
+        RequestDimensions(
+            method: facts.method, server: dimensions(of: facts.server, scheme: facts.scheme),
+            template: facts.template.map { template(of: $0) } ?? "")
     }
 
-    /// Returns the address and the port of a server, or those that stand for all further servers.
-    mutating func dimensions(of server: RequestFacts.Server) -> (address: String, port: String) {
-        guard known.contains(server) || known.count < maximum else { return ("_OTHER", "") }
-        known.insert(server)
-        return (server.address, "\(server.port)")
+    /// Returns the dimensions of a server, or those that stand for all further servers.
+    mutating func dimensions(of server: RequestFacts.Server, scheme: String) -> ServerDimensions {
+        let scheme = hasScheme ? scheme : nil
+        guard servers.contains(server) || servers.count < maximumServers else {
+            return ServerDimensions(address: "_OTHER", port: "", scheme: scheme)
+        }
+        servers.insert(server)
+        return ServerDimensions(address: server.address, port: "\(server.port)", scheme: scheme)
+    }
+
+    private mutating func template(of text: String) -> String {
+        guard templates.contains(text) || templates.count < Self.maximumTemplates else { return "_OTHER" }
+        templates.insert(text)
+        return text
     }
 }
 
@@ -94,34 +138,45 @@ final class RequestMeasurements: AttemptRecorder {
 
     /// The handles of the metrics, because a backend looks each of them up by its dimensions. Their number is bounded.
     private struct Handles {
-        var servers: ServerLimit
+        var limit: DimensionLimit
         var timers: [EndDimensions: Metrics.Timer] = [:]
         var meters: [RequestDimensions: Meter] = [:]
         var connections: [ConnectionDimensions: Meter] = [:]
+        var setups: [SetupDimensions: Metrics.Timer] = [:]
+        var sizes: [SizeDimensions: Metrics.Recorder] = [:]
+    }
+
+    /// A message whose body has a size.
+    private struct SizeDimensions: Hashable {
+        let message: String
+        let end: EndDimensions
     }
 
     private let factory: any MetricsFactory
+    private let options: MetricsObserver.Options
     private let handles: Mutex<Handles>
 
-    init(factory: any MetricsFactory, maximumServers: Int) {
+    init(factory: any MetricsFactory, maximumServers: Int, options: MetricsObserver.Options) {
         self.factory = factory
-        handles = Mutex(Handles(servers: ServerLimit(maximum: maximumServers)))
+        self.options = options
+        let limit = DimensionLimit(maximumServers: maximumServers, hasScheme: options.hasScheme)
+        handles = Mutex(Handles(limit: limit))
     }
 
     func taskStarted(_ task: AnySessionTask) {}
 
-    func attemptStarted(_ request: Request, number: Int, of task: Void) -> AttemptState {
-        let facts = RequestFacts(request)
+    func attemptStarted(_ request: Request, as start: AttemptStart, of task: Void) -> AttemptState {
+        let facts = RequestFacts(request, knownMethods: options.knownMethods, isRedirected: start.isRedirected)
         let (dimensions, known) = handles.withLock { handles in
-            let dimensions = handles.servers.dimensions(of: facts)
+            let dimensions = handles.limit.dimensions(of: facts)
             return (dimensions, handles.meters[dimensions])
         }
         // A backend is not called with the lock held.
         let meter =
             known
-            ?? add(
+            ?? keep(
                 Meter(label: "http.client.active_requests", dimensions: dimensions.pairs, factory: factory),
-                for: dimensions)
+                at: \.meters, for: dimensions)
         meter.increment()
         return AttemptState(dimensions: dimensions, active: meter)
     }
@@ -132,11 +187,44 @@ final class RequestMeasurements: AttemptRecorder {
         let known = handles.withLock { $0.timers[dimensions] }
         let timer =
             known
-            ?? add(
+            ?? keep(
                 Metrics.Timer(
                     label: "http.client.request.duration", dimensions: dimensions.pairs,
-                    preferredDisplayUnit: .seconds, factory: factory), for: dimensions)
+                    preferredDisplayUnit: .seconds, factory: factory), at: \.timers, for: dimensions)
         timer.record(duration: end.duration)
+        if options.metrics.contains(.bodySizes) {
+            record(end.sentBodyBytes, of: SizeDimensions(message: "request", end: dimensions))
+            record(end.receivedBodyBytes, of: SizeDimensions(message: "response", end: dimensions))
+        }
+        if options.metrics.contains(.connectionSetup), let metrics = end.metrics, !metrics.isReusedConnection {
+            let steps = [("lookup", metrics.nameLookup), ("connect", metrics.connect), ("tls", metrics.tls)]
+            for case (let step, let duration?) in steps {
+                let setup = SetupDimensions(
+                    step: step, server: attempt.dimensions.server, version: dimensions.version)
+                record(duration, of: setup)
+            }
+        }
+    }
+
+    private func record(_ duration: Duration, of dimensions: SetupDimensions) {
+        let timer =
+            handles.withLock { $0.setups[dimensions] }
+            ?? keep(
+                Metrics.Timer(
+                    label: dimensions.label, dimensions: dimensions.pairs, preferredDisplayUnit: .seconds,
+                    factory: factory), at: \.setups, for: dimensions)
+        timer.record(duration: duration)
+    }
+
+    private func record(_ bytes: Int64?, of dimensions: SizeDimensions) {
+        guard let bytes else { return }
+        let recorder =
+            handles.withLock { $0.sizes[dimensions] }
+            ?? keep(
+                Metrics.Recorder(
+                    label: "http.client.\(dimensions.message).body.size", dimensions: dimensions.end.pairs,
+                    aggregate: true, factory: factory), at: \.sizes, for: dimensions)
+        recorder.record(bytes)
     }
 
     func taskEnded(_ task: Void, as completion: TaskRegistry.Completion, attempts: Int) {}
@@ -147,45 +235,33 @@ final class RequestMeasurements: AttemptRecorder {
         var current: [ConnectionDimensions: Int] = [:]
         handles.withLock { handles in
             for connection in connections {
-                let (address, port) = handles.servers.dimensions(of: RequestFacts.Server(url: connection.origin))
+                let server = handles.limit.dimensions(
+                    of: RequestFacts.Server(url: connection.origin),
+                    scheme: connection.origin.hasPrefix("https:") ? "https" : "http")
                 for state in ConnectionDimensions.State.allCases {
                     let count = state == .active ? connection.activeCount : connection.idleCount
-                    current[ConnectionDimensions(state: state, address: address, port: port), default: 0] += count
+                    current[ConnectionDimensions(state: state, server: server), default: 0] += count
                 }
             }
         }
         for (dimensions, change) in counts.replace(current) {
             let meter =
                 handles.withLock { $0.connections[dimensions] }
-                ?? add(
+                ?? keep(
                     Meter(label: "http.client.open_connections", dimensions: dimensions.pairs, factory: factory),
-                    for: dimensions)
+                    at: \.connections, for: dimensions)
             if change > 0 { meter.increment(by: Double(change)) }
             if change < 0 { meter.decrement(by: Double(-change)) }
         }
     }
 
-    /// Keeps a meter, unless another thread has made the same one. Each value belongs to one handle.
-    private func add(_ meter: Meter, for dimensions: RequestDimensions) -> Meter {
+    /// Keeps a handle, unless another thread has made the same one. Each value belongs to one handle.
+    private func keep<Key: Hashable & Sendable, Handle: Sendable>(
+        _ handle: Handle, at place: WritableKeyPath<Handles, [Key: Handle]> & Sendable, for key: Key
+    ) -> Handle {
         handles.withLock { handles in
-            let kept = handles.meters[dimensions] ?? meter
-            handles.meters[dimensions] = kept
-            return kept
-        }
-    }
-
-    private func add(_ meter: Meter, for dimensions: ConnectionDimensions) -> Meter {
-        handles.withLock { handles in
-            let kept = handles.connections[dimensions] ?? meter
-            handles.connections[dimensions] = kept
-            return kept
-        }
-    }
-
-    private func add(_ timer: Metrics.Timer, for dimensions: EndDimensions) -> Metrics.Timer {
-        handles.withLock { handles in
-            let kept = handles.timers[dimensions] ?? timer
-            handles.timers[dimensions] = kept
+            let kept = handles[keyPath: place][key] ?? handle
+            handles[keyPath: place][key] = kept
             return kept
         }
     }

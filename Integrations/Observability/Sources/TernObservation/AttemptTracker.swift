@@ -1,6 +1,19 @@
 import Synchronization
 package import Tern
 
+/// The place of a request on the wire among those of its task.
+package struct AttemptStart: Sendable, Hashable {
+    /// 1 for the first request of the task.
+    package let number: Int
+    /// Whether a redirect has led to another URL than that of the task.
+    package let isRedirected: Bool
+
+    package init(number: Int, isRedirected: Bool = false) {
+        self.number = number
+        self.isRedirected = isRedirected
+    }
+}
+
 /// Records the tasks of a session and their requests on the wire. ``AttemptTracker`` calls it, without a lock held.
 package protocol AttemptRecorder: Sendable {
     /// The state that the recorder keeps for a task.
@@ -11,8 +24,8 @@ package protocol AttemptRecorder: Sendable {
     /// Called when a task starts, in the Swift task that starts it.
     func taskStarted(_ task: AnySessionTask) -> TaskState
 
-    /// Called before a request is sent. `number` is 1 for the first of the task.
-    func attemptStarted(_ request: Request, number: Int, of task: TaskState) -> AttemptState
+    /// Called before a request is sent.
+    func attemptStarted(_ request: Request, as start: AttemptStart, of task: TaskState) -> AttemptState
 
     /// Called when a request has ended, before the next one of the task.
     func attemptEnded(_ attempt: AttemptState, as end: AttemptEnd)
@@ -79,8 +92,9 @@ package final class AttemptTracker<Recorder: AttemptRecorder>: Sendable {
         // A task that was cancelled before it started has none.
         guard let entry = entries.withLock({ $0.removeValue(forKey: Key(completion.task)) }) else { return }
         let (ended, count) = entry.progress.withLock { progress in
-            let total = completion.metrics?.total
-            return (progress.endTask(error: completion.error, total: total, at: now), progress.count)
+            let metrics = completion.metrics
+            let ended = progress.endTask(error: completion.error, total: metrics?.total, metrics: metrics, at: now)
+            return (ended, progress.count)
         }
         record(ended)
         recorder.taskEnded(entry.state, as: completion, attempts: count)
@@ -88,9 +102,12 @@ package final class AttemptTracker<Recorder: AttemptRecorder>: Sendable {
 
     package func willSend(_ request: Request, of task: AnySessionTask) {
         guard let entry = entry(of: task) else { return }
-        let (previous, number) = entry.progress.withLock { progress in (progress.beginAttempt(), progress.count) }
+        let (previous, start) = entry.progress.withLock { progress in
+            let previous = progress.beginAttempt()
+            return (previous, AttemptStart(number: progress.count, isRedirected: progress.isRedirected))
+        }
         record(previous)
-        let state = recorder.attemptStarted(request, number: number, of: entry.state)
+        let state = recorder.attemptStarted(request, as: start, of: entry.state)
         record(entry.progress.withLock { $0.open(state, at: now) })
     }
 
@@ -111,8 +128,16 @@ package final class AttemptTracker<Recorder: AttemptRecorder>: Sendable {
     }
 
     /// Records that a redirect is followed, or that an interceptor sends the request again.
-    package func willContinue(_ task: AnySessionTask) {
-        record(entry(of: task)?.progress.withLock { $0.endAtLatestStage() })
+    package func willContinue(_ task: AnySessionTask, isRedirect: Bool) {
+        record(entry(of: task)?.progress.withLock { $0.willContinue(isRedirect: isRedirect) })
+    }
+
+    package func didSend(bodyBytes count: Int64, of task: AnySessionTask) {
+        entry(of: task)?.progress.withLock { $0.send(bodyBytes: count) }
+    }
+
+    package func didCollect(_ metrics: TaskMetrics, of task: AnySessionTask) {
+        record(entry(of: task)?.progress.withLock { $0.measure(metrics) })
     }
 
     private func record(_ ended: Progress.Ended??) {

@@ -11,7 +11,12 @@ package struct RequestFacts: Sendable, Hashable {
         package let port: Int
     }
 
-    /// The method if it is one of ten well-known ones, otherwise `_OTHER` (`http.request.method`).
+    /// The methods that count as known without other settings: those of RFC 9110, PATCH and QUERY.
+    package static let knownMethods: Set<String> = [
+        "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE",
+    ]
+
+    /// The method if it is a known one, otherwise `_OTHER` (`http.request.method`).
     package let method: String
     /// The method as it is sent, of limited length; nil for a well-known one (`http.request.method_original`).
     package let originalMethod: String?
@@ -19,18 +24,29 @@ package struct RequestFacts: Sendable, Hashable {
     package let url: String
     /// The server that the URL names (`server.address`, `server.port`).
     package let server: Server
+    /// `http` or `https` (`url.scheme`).
+    package let scheme: String
+    /// The template of the URL that the caller has stated (`url.template`); nil without one, and after a redirect.
+    package let template: String?
 
-    private static let methods: Set<String> = [
-        "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE",
-    ]
-
-    package init(_ request: Request, revealing revealed: RevealedValues = .none) {
+    package init(
+        _ request: Request, revealing revealed: RevealedValues = .none,
+        knownMethods: Set<String> = RequestFacts.knownMethods, isRedirected: Bool = false
+    ) {
         let method = request.method.rawValue
-        let isKnown = Self.methods.contains(method)
+        let isKnown = knownMethods.contains(method)
         self.method = isKnown ? method : "_OTHER"
         originalMethod = isKnown ? nil : String(method.prefix(40))
         url = request.urlDescription(revealing: revealed)
         server = Server(url: request.urlString)
+        scheme = request.urlString.hasPrefix("https:") ? "https" : "http"
+        template = isRedirected ? nil : request.userInfo[Request.URLTemplate.self].map { String($0.prefix(200)) }
+    }
+
+    /// The name of a span (`{method} {target}`): the method, or `HTTP` for one that is not known, and the template.
+    package var spanName: String {
+        let method = originalMethod == nil ? method : "HTTP"
+        return template.map { "\(method) \($0)" } ?? method
     }
 }
 

@@ -20,12 +20,14 @@ public import Foundation
 ///
 /// The span of a request is named after the method, such as `GET`, has the kind `client` and the attributes of
 /// OpenTelemetry's conventions for HTTP. Each redirect, each answer to a challenge and each retry is a request of its
-/// own. A response that a cache answers has none. The context of the span is injected into the header fields of its
+/// own. A response that a cache answers has none. A request with a template (`Request.URLTemplate` in its `userInfo`) is
+/// named after both, such as `GET /users/{id}`, until a redirect leads elsewhere. The context of the span is injected into the header fields of its
 /// request, for example as `traceparent` (W3C Trace Context), so that the server's spans become its children. These
 /// fields replace those of the same names, and follow no redirect.
 ///
-/// Nothing secret is recorded: a URL has no user information and no query values except revealed ones, header fields and bodies are left
-/// out, and errors have Tern's texts.
+/// Nothing secret is recorded: a URL has no user information and no query values except revealed ones, header fields are
+/// left out unless ``Options`` name them, and then their secrets are hidden, bodies are left out, and errors have Tern's
+/// texts.
 public struct TracingObserver: SessionObserver {
     private let tracker: AttemptTracker<SpanRecorder>
     private let tracer: (any Tracer)?
@@ -37,16 +39,17 @@ public struct TracingObserver: SessionObserver {
     ///   - tracer: The tracer. By default, the one that was bootstrapped, or that `withTracer` binds where a task
     ///     starts. The bootstrapped instruments then inject the context, also those that are no tracers.
     ///   - revealed: The names of query parameters whose values are recorded in URLs. None by default.
+    ///   - options: The attributes beyond those that the conventions recommend. None by default.
     ///   - propagates: Returns whether the context is injected into a request. Into each by default. The context can
     ///     contain baggage of the application; return false for servers that are not to receive it. Called before each
     ///     request is sent.
     public init(
-        tracer: (any Tracer)? = nil, revealing revealed: RevealedValues = .none,
+        tracer: (any Tracer)? = nil, revealing revealed: RevealedValues = .none, options: Options = Options(),
         propagates: @escaping @Sendable (_ request: Request) -> Bool = { _ in true }
     ) {
         self.tracer = tracer
         self.propagates = propagates
-        tracker = AttemptTracker(SpanRecorder(tracer: tracer, revealed: revealed))
+        tracker = AttemptTracker(SpanRecorder(tracer: tracer, revealed: revealed, options: options))
     }
 
     /// The number of tasks whose spans have not ended.
@@ -83,13 +86,19 @@ public struct TracingObserver: SessionObserver {
 
     /// Ends the span of a request that is sent again.
     public func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask) {
-        tracker.willContinue(task)
+        tracker.willContinue(task, isRedirect: false)
     }
 
     /// Ends the span of a request that was redirected.
     public func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {
-        tracker.willContinue(task)
+        tracker.willContinue(task, isRedirect: true)
     }
+
+    /// Records the number of bytes of the request's body.
+    public func didSend(bodyBytes: Int64, of task: AnySessionTask) { tracker.didSend(bodyBytes: bodyBytes, of: task) }
+
+    /// Records the peer, and ends the span of a request that another one follows.
+    public func didCollect(_ metrics: TaskMetrics, of task: AnySessionTask) { tracker.didCollect(metrics, of: task) }
 
     /// Starts and ends the span of a task.
     public func didObserve(_ event: TaskRegistry.Event) { tracker.observe(event) }

@@ -2,6 +2,7 @@ import Metrics
 import MetricsTestKit
 import Synchronization
 import Tern
+import TernObservation
 import TernTesting
 import Testing
 
@@ -18,11 +19,12 @@ struct MetricsObserverTests {
     private let metrics = TestMetrics()
 
     private func withServer(
-        maximumServers: Int = 100, change: (inout Session.Configuration) -> Void = { _ in },
+        maximumServers: Int = 100, options: MetricsObserver.Options = .init(),
+        change: (inout Session.Configuration) -> Void = { _ in },
         _ handler: @escaping LoopbackServer.Handler,
         test: (_ server: LoopbackServer, _ client: Client, _ observer: MetricsObserver) async throws -> Void
     ) async throws {
-        let observer = MetricsObserver(factory: metrics, maximumServers: maximumServers)
+        let observer = MetricsObserver(factory: metrics, maximumServers: maximumServers, options: options)
         let server = try LoopbackServer(handler: handler)
         defer { server.stop() }
         var configuration = Session.Configuration()
@@ -64,7 +66,8 @@ struct MetricsObserverTests {
             #expect(statuses() == ["302": 2, "503": 1, "200": 1])
             let dimensions = [
                 ("http.request.method", "GET"), ("server.address", "127.0.0.1"), ("server.port", "\(server.port)"),
-                ("http.response.status_code", "503"), ("error.type", "503"),
+                ("url.template", ""), ("http.response.status_code", "503"), ("error.type", "503"),
+                ("network.protocol.version", "1.1"),
             ]
             let timer = try metrics.expectTimer("http.client.request.duration", dimensions)
             #expect(timer.displayUnit == .seconds && timer.values.count == 1)
@@ -85,7 +88,7 @@ struct MetricsObserverTests {
             let task = client.task(.post, "x")
             try await arrived.wait()
             #expect(active.map(\.lastValue) == [1])
-            #expect(active.map { $0.dimensions.map(\.1) } == [["POST", "127.0.0.1", "\(server.port)"]])
+            #expect(active.map { $0.dimensions.map(\.1) } == [["POST", "127.0.0.1", "\(server.port)", ""]])
             gate.open()
             _ = try await task.value
             await client.session.drained()
@@ -135,6 +138,66 @@ struct MetricsObserverTests {
             #expect(methods == ["_OTHER", "GET"])
             #expect(statuses() == ["200": 10, "_OTHER": 1])
             #expect(durations.count == 4 && active.count == 4)
+        }
+    }
+
+    @Test func templatesAreDimensionsUntilARedirect() async throws {
+        try await withServer { exchange in
+            if exchange.request.path == "/old/7" {
+                return try exchange.respond(status: 302, headers: [("Location", "/users/7")])
+            }
+            try exchange.respond()
+        } test: { _, client, _ in
+            for path in ["users/7", "users/8", "old/7"] {
+                try await client.get(path) { $0.userInfo[Request.URLTemplate.self] = "/\(path.prefix(3))*/{id}" }
+            }
+            await client.session.drained()
+            let templates = durations.map { timer in
+                "\(dimension("url.template", of: timer.dimensions) ?? "none") \(timer.values.count)"
+            }
+            #expect(Set(templates) == ["/use*/{id} 2", "/old*/{id} 1", " 1"])
+            let running = Set(active.map { dimension("url.template", of: $0.dimensions) })
+            #expect(running == ["/use*/{id}", "/old*/{id}", ""])
+        }
+    }
+
+    @Test func theNumberOfTemplatesIsBounded() throws {
+        var limit = DimensionLimit(maximumServers: 1)
+        var templates: Set<String> = []
+        for number in 0..<1_000 {
+            var request = try Request(.get, "https://example.com/")
+            request.userInfo[Request.URLTemplate.self] = "/\(number)"
+            templates.insert(limit.dimensions(of: RequestFacts(request)).template)
+        }
+        #expect(templates.count == DimensionLimit.maximumTemplates + 1 && templates.contains("_OTHER"))
+    }
+
+    @Test func furtherMetricsAreAChoice() async throws {
+        var options = MetricsObserver.Options()
+        options.metrics = Set(MetricsObserver.Options.Metric.allCases)
+        options.hasScheme = true
+        options.knownMethods = ["GET", "POST", "PURGE"]
+        try await withServer(options: options) { exchange in
+            _ = try exchange.readBody()
+            try exchange.respond(text: "hello")
+        } test: { _, client, _ in
+            try await client.post("x", body: .text("four"))
+            try await client.send(Request.Method("PURGE"), "x")
+            await client.session.drained()
+            #expect(Set(durations.map { dimension("http.request.method", of: $0.dimensions) }) == ["POST", "PURGE"])
+            #expect(durations.allSatisfy { dimension("url.scheme", of: $0.dimensions) == "http" })
+            #expect(active.allSatisfy { dimension("url.scheme", of: $0.dimensions) == "http" })
+            let sent = metrics.recorders.filter { $0.label == "http.client.request.body.size" }
+            let received = metrics.recorders.filter { $0.label == "http.client.response.body.size" }
+            #expect(sent.flatMap(\.values) == [4] && received.flatMap(\.values) == [5, 5])
+            // The second request has the connection of the first.
+            let steps = metrics.timers.filter { $0.label.hasPrefix("tern.client.connection.") }
+            #expect(
+                Set(steps.map(\.label)) == [
+                    "tern.client.connection.lookup.duration", "tern.client.connection.connect.duration",
+                ])
+            #expect(steps.allSatisfy { $0.values.count == 1 && $0.displayUnit == .seconds })
+            #expect(steps.allSatisfy { dimension("network.protocol.version", of: $0.dimensions) == "1.1" })
         }
     }
 
@@ -259,7 +322,7 @@ struct MetricsObserverTests {
 
     @Test func onlyChangesOfConnectionsAreRecorded() {
         func dimensions(_ state: ConnectionDimensions.State, _ address: String) -> ConnectionDimensions {
-            ConnectionDimensions(state: state, address: address, port: "80")
+            ConnectionDimensions(state: state, server: ServerDimensions(address: address, port: "80", scheme: nil))
         }
         var counts = ConnectionCounts()
         let (active, idle) = (dimensions(.active, "a"), dimensions(.idle, "a"))

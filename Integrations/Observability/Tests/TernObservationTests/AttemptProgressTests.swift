@@ -1,4 +1,5 @@
 import Tern
+import TernTesting
 import Testing
 
 @testable import TernObservation
@@ -32,6 +33,33 @@ struct AttemptProgressTests {
         #expect(ended?.state == "one" && ended?.end.duration == .milliseconds(7))
         #expect(ended?.end.response?.status == 302 && ended?.end.errorType == nil)
         #expect(progress.beginAttempt() == nil && progress.count == 2)
+    }
+
+    /// Returns the measurements of a request, because only Tern makes them.
+    private func measured() async throws -> TaskMetrics {
+        let session = Session(stub: StubTransport { _ in .text("x") })
+        return try await session.response(for: Request(.get, "https://example.com/")).metrics
+    }
+
+    @Test func aRedirectWaitsForItsMeasurements() async throws {
+        let metrics = try await measured()
+        var progress = running()
+        progress.receive(try head(302), at: at(7))
+        #expect(progress.willContinue(isRedirect: true) == nil && progress.isRedirected)
+        let ended = progress.measure(metrics)
+        #expect(ended?.end.duration == .milliseconds(7) && ended?.end.metrics != nil)
+        // Those of the next request.
+        #expect(progress.beginAttempt() == nil && progress.open("two", at: at(9)) == nil)
+        #expect(progress.measure(metrics) == nil)
+        #expect(progress.willContinue(isRedirect: false)?.state == "two" && !progress.isRedirected)
+    }
+
+    @Test func measurementsThatDoNotComeEndNothingLate() throws {
+        var progress = running()
+        progress.receive(try head(302), at: at(7))
+        #expect(progress.willContinue(isRedirect: true) == nil)
+        let ended = progress.endTask(error: try invalid(), total: nil, at: at(50))
+        #expect(ended?.end.duration == .milliseconds(7) && ended?.end.error == nil && ended?.end.metrics == nil)
     }
 
     @Test func theNextRequestEndsAChallengeAtItsHead() throws {
@@ -109,5 +137,18 @@ struct RequestFactsTests {
         #expect(facts.url == "https://example.com/x?token=<redacted>&b")
         #expect(facts.method == "_OTHER" && facts.originalMethod == "PURGE")
         #expect(RequestFacts(try Request(.patch, "https://example.com/")).originalMethod == nil)
+    }
+
+    @Test func spanNamesAreThoseOfTheConventions() throws {
+        func name(_ method: Request.Method, _ template: String?, isRedirected: Bool = false) throws -> String {
+            var request = try Request(method, "https://example.com/users/7")
+            request.userInfo[Request.URLTemplate.self] = template
+            return RequestFacts(request, isRedirected: isRedirected).spanName
+        }
+        #expect(try name(.get, nil) == "GET" && name(.get, "/users/{id}") == "GET /users/{id}")
+        #expect(try name("PURGE", nil) == "HTTP" && name("PURGE", "/users/{id}") == "HTTP /users/{id}")
+        #expect(try name("get", nil) == "HTTP" && name("QUERY", nil) == "QUERY")
+        #expect(try name(.get, "/users/{id}", isRedirected: true) == "GET")
+        #expect(RequestFacts(try Request("PURGE", "https://a/"), knownMethods: ["PURGE"]).spanName == "PURGE")
     }
 }

@@ -71,6 +71,11 @@ extension FinishedInMemorySpan {
         }
     }
 
+    /// The attribute as several texts; nil without one.
+    func texts(_ name: String) -> [String]? {
+        if case .stringArray(let texts) = attributes.get(name) { texts } else { nil }
+    }
+
     /// The parts of the span that an exporter sees, as one text.
     var everything: String {
         var parts = [operationName, "\(status?.message ?? "")"]

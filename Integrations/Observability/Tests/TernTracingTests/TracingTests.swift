@@ -63,6 +63,86 @@ struct TracingTests {
         #expect(observer.count == 0)
     }
 
+    @Test func eachRequestNamesItsPeer() async throws {
+        try await withServer(observer: observer, change: Self.retrying) { exchange in
+            if exchange.request.path == "/start" {
+                return try exchange.respond(status: 302, headers: [("Location", "/end")])
+            }
+            try exchange.respond(status: exchange.number < 4 ? 503 : 200)
+        } test: { server, client in
+            try await client.get("start")
+            await client.session.drained()
+            #expect(tracer.requestSpans.map { $0.text("http.response.status_code") } == ["302", "503", "302", "200"])
+            for span in tracer.requestSpans {
+                #expect(span.text("network.peer.address") == "127.0.0.1")
+                #expect(span.text("network.peer.port") == "\(server.port)")
+                // The status code says what a description would.
+                #expect(span.status?.message == nil)
+            }
+        }
+    }
+
+    @Test func templatesNameSpansUntilARedirect() async throws {
+        try await withServer(observer: observer, change: Self.retrying) { exchange in
+            if exchange.request.path == "/users/7" {
+                return try exchange.respond(status: 302, headers: [("Location", "/people/7")])
+            }
+            try exchange.respond(status: exchange.number == 2 ? 503 : 200)
+        } test: { _, client in
+            try await client.get("users/7") { $0.userInfo[Request.URLTemplate.self] = "/users/{id}" }
+            await client.session.drained()
+            // The retry begins with the first URL again.
+            #expect(
+                tracer.requestSpans.map(\.operationName) == ["GET /users/{id}", "GET", "GET /users/{id}", "GET"])
+            #expect(
+                tracer.requestSpans.map { $0.text("url.template") } == ["/users/{id}", nil, "/users/{id}", nil])
+            #expect(tracer.taskSpans.map(\.operationName) == ["HTTP GET /users/{id}"])
+        }
+    }
+
+    @Test func methodsThatAreNotKnownAreNoNames() async throws {
+        try await withServer(observer: observer) {
+            try $0.respond()
+        } test: { _, client in
+            try await client.send(Request.Method("PURGE"), "x")
+            await client.session.drained()
+            #expect(tracer.memory.finishedSpans.map(\.operationName) == ["HTTP", "HTTP"])
+            #expect(tracer.requestSpans.map { $0.text("http.request.method") } == ["_OTHER"])
+            #expect(tracer.requestSpans.map { $0.text("http.request.method_original") } == ["PURGE"])
+        }
+    }
+
+    @Test func furtherAttributesAreAChoice() async throws {
+        var options = TracingObserver.Options()
+        options.attributes = Set(TracingObserver.Options.Attribute.allCases)
+        options.requestHeaders = ["X-Kind", "Authorization", "X-Missing"]
+        options.responseHeaders = ["vary", "Set-Cookie"]
+        options.userAgent = "test/1"
+        let received = Texts()
+        try await withServer(observer: TracingObserver(tracer: tracer, options: options)) { exchange in
+            _ = try exchange.readBody()
+            received.add("\(exchange.request.rawHead.count)")
+            try exchange.respond(
+                headers: [("Vary", "Accept"), ("Vary", "Origin"), ("Set-Cookie", "id=s3cret")], text: "hello")
+        } test: { _, client in
+            try await client.post(
+                "x", headers: ["X-Kind": "a", "Authorization": "Bearer s3cret"], body: .text("four"))
+            await client.session.drained()
+            let span = try #require(tracer.requestSpans.first)
+            #expect(span.text("url.scheme") == "http" && span.text("network.transport") == "tcp")
+            #expect(span.text("user_agent.original") == "test/1")
+            #expect(span.text("http.request.body.size") == "4" && span.text("http.response.body.size") == "5")
+            let head = try #require(received.all.first.flatMap { Int($0) })
+            #expect(span.text("http.request.size") == "\(head + 4)")
+            #expect(span.texts("http.request.header.x-kind") == ["a"])
+            #expect(span.texts("http.request.header.authorization") == ["<redacted>"])
+            #expect(span.texts("http.request.header.x-missing") == nil)
+            #expect(span.texts("http.response.header.vary") == ["Accept", "Origin"])
+            #expect(span.texts("http.response.header.set-cookie") == ["<redacted>"])
+            #expect(!span.everything.contains("s3cret"))
+        }
+    }
+
     @Test func aCancelledTaskEndsItsSpans() async throws {
         let gate = LoopbackServer.Gate()
         let observer = observer
