@@ -187,9 +187,9 @@ package final class HTTP3Pair: HTTP3SessionDelegate {
             flush()
             if isDone() { return }
             let deadline = min(session?.deadline ?? .max, server?.deadline ?? .max)
-            let arrival = underWay.map(\.time).min() ?? .max
-            guard arrival != .max || deadline <= now &+ min(patience, .max - now) else { return }
-            let next = min(arrival, deadline, end)
+            let nextDatagram = underWay.map(\.time).min() ?? .max
+            guard nextDatagram != .max || deadline <= now &+ min(patience, .max - now) else { return }
+            let next = min(nextDatagram, deadline, end)
             guard next != .max else { return }
             now = max(now + 1_000, next)
             arrive()

@@ -5,7 +5,7 @@ import Glibc
 
 /// The server's side of a connection in memory, which writes any bytes into its streams (`CTernTestHTTP3`).
 @safe package final class HTTP3TestServer {
-    /// What the server allows its client, and asks of it.
+    /// The limits that the server sets its client, and its requests to it.
     package struct Options: Sendable {
         package var streamWindow: UInt64 = 1 << 20
         package var connectionWindow: UInt64 = 4 << 20

@@ -17,10 +17,12 @@ private enum AlternativeFuzzing {
         "h3=\":443\"; ma=86400", "h3=\"b.example:8443\"; ma=3600; persist=1, h3=\":444\"", "clear",
         "h2=\":443\"; ma=5, h3-29=\":1\", h3=\"[2001:db8::1]:443\"", "%683=\":7\";ma=\"60\"; x=y , ,",
         "h3=\":1\", h3=\":2\", h3=\":3\", h3=\":4\", h3=\":5\"\nclear", "h3=\"a.example:443\"; ma=0\nh3=\":9\"",
-        "h3=\"\\b.ex\\\"ample:1\"; q=\"a,b\\\\\"", "h3=\":65536\"", "h3=\":0\"", "h3=\":99999999999\"; ma=99999999999999999999",
+        "h3=\"\\b.ex\\\"ample:1\"; q=\"a,b\\\\\"", "h3=\":65536\"", "h3=\":0\"",
+        "h3=\":99999999999\"; ma=99999999999999999999",
     ]
     static let tokens = [
-        "h3", "h3=\":443\"", "=", "\"", "\\", ",", ";", "; ma=", "persist=1", "clear", " ", "\t", "\n", ":", "[", "]", "%",
+        "h3", "h3=\":443\"", "=", "\"", "\\", ",", ";", "; ma=", "persist=1", "clear", " ", "\t", "\n", ":", "[", "]",
+        "%",
         "%68", "0", "18446744073709551616", "b.example", "\0", "-1",
     ]
 
@@ -51,7 +53,8 @@ private enum AlternativeFuzzing {
         case .clear: "clear"
         case .offered(let offers):
             offers.map {
-                ($0.service.host == nil ? "here" : "there") + ($0.isPersistent ? "!" : "") + ($0.lifetime == 0 ? "0" : "")
+                ($0.service.host == nil ? "here" : "there") + ($0.isPersistent ? "!" : "")
+                    + ($0.lifetime == 0 ? "0" : "")
             }.joined(separator: ",")
         }
     }
@@ -77,9 +80,12 @@ private enum AlternativeFuzzing {
         }
         let text = offers.map { offer in
             let host = offer.service.host.map { $0.contains(":") ? "[\($0)]" : $0 } ?? ""
-            return "h3=\"\(host):\(offer.service.port)\"; ma=\(offer.lifetime)" + (offer.isPersistent ? "; persist=1" : "")
+            return "h3=\"\(host):\(offer.service.port)\"; ma=\(offer.lifetime)"
+                + (offer.isPersistent ? "; persist=1" : "")
         }.joined(separator: ", ")
-        if !offers.isEmpty { try require(AlternativeServiceField([Array(text.utf8)]) == field, "\(text) is read otherwise") }
+        if !offers.isEmpty {
+            try require(AlternativeServiceField([Array(text.utf8)]) == field, "\(text) is read otherwise")
+        }
     }
 
     /// Checks that the table gives the first alternative that is of use, and no other.

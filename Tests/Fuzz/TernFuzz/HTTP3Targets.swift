@@ -173,7 +173,9 @@ private enum HTTP3Streams {
         static let last: UInt8 = 8
     }
 
-    static let tokens = ["\u{0}\u{3}\u{0}\u{0}", "\u{1}\u{4}\u{0}\u{0}", "\u{4}\u{0}", "\u{7}\u{1}\u{0}", "\u{7}\u{1}\u{4}"]
+    static let tokens = [
+        "\u{0}\u{3}\u{0}\u{0}", "\u{1}\u{4}\u{0}\u{0}", "\u{4}\u{0}", "\u{7}\u{1}\u{0}", "\u{7}\u{1}\u{4}",
+    ]
 
     static let seeds: [[UInt8]] = [
         head(0, [0xD9]) + data(0, "hello", isLast: true),
@@ -195,7 +197,8 @@ private enum HTTP3Streams {
         record(Place.control, frame(7, [4])) + head(0, [0xD9], isLast: true),
         record(Place.control, frame(4, [6, 0x40, 100, 1, 0x50, 0])),
         head(0, [0xD9]) + record(0, frame(5, [0, 0, 0, 0xD9])) + record(Place.other, [1, 0]),
-        record(Place.control, frame(0x0D, [1])) + record(0, frame(0x21, [1, 2, 3])) + record(Place.other, [0x21, 1, 2]),
+        record(Place.control, frame(0x0D, [1])) + record(0, frame(0x21, [1, 2, 3]))
+            + record(Place.other, [0x21, 1, 2]),
         record(Place.control | Place.last, frame(3, [0])) + record(0, [1, 0x40]),
         head(0, literal("connection", "close", status: 0xD9), isLast: true)
             + head(4, literal("Upper", "1", status: 0xD9), isLast: true)

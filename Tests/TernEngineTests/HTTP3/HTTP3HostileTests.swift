@@ -200,9 +200,10 @@ struct HTTP3HostileTests {
         let server = Int(first[5])
         let client = Int(first[6 + server])
         let identifiers = [first[6 + server]] + first[(7 + server)..<(7 + server + client)] + first[5..<(6 + server)]
-        return [0x80, 0, 0, 0, 0] + identifiers + versions.flatMap { version in
-            [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: version >> UInt32($0)) }
-        }
+        return [0x80, 0, 0, 0, 0] + identifiers
+            + versions.flatMap { version in
+                [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: version >> UInt32($0)) }
+            }
     }
 
     @Test func aServerWithoutVersion1IsAnError() throws {

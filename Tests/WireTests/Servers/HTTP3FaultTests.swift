@@ -48,7 +48,7 @@ struct HTTP3FaultTests {
     ]
 
     private func perform(_ client: Client, _ method: Request.Method, _ path: String) async -> Case.End {
-        do {
+        do throws(NetworkError) {
             let body: Request.Body = method == .post ? .text("x") : .none
             let data = try await client.response(for: client.request(method, path, body: body), as: Data.self).value
             return .body(data.count)

@@ -250,7 +250,7 @@ final class PeerUpstream: Sendable {
                     try exchange.writeChunk(PeerServer.big.bytes(in: start..<end))
                 }
                 try exchange.endChunks()
-            case "/alternative": try exchange.respond(text: exchange.request.headers["Alt-Used"] ?? "none")
+            case "/alternative": try exchange.respond(text: exchange.request["Alt-Used"] ?? "none")
             case "/empty": try exchange.respond(status: 204)
             case "/early":
                 try exchange.writeHead(headers: [("Content-Length", "\(PeerServer.big.count)")])
