@@ -677,7 +677,8 @@ static bool set_up_tls(tern_h3 *session, const tern_h3_settings *settings) {
     f->tls_set_verify(session->tls, will_verify);
     f->tls_set_key_log(session->tls, settings->logs_keys ? will_log_key : will_not_log_key);
     f->tls_set_hook(session->tls, TLS_NEW_SESSION_TICKET, TLS_HOOK_POST, did_receive_ticket);
-    // A ticket that cannot be read leads to a whole handshake.
+    // The data of a ticket are those that GnuTLS wrote itself, in the memory of this process. It must not be given others:
+    // it crashes in the handshake when it has read a part of them. One that has expired leads to a whole handshake.
     if (settings->ticket.length) f->tls_set_ticket(session->tls, settings->ticket.bytes, settings->ticket.length);
     return true;
 }

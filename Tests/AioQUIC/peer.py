@@ -259,7 +259,7 @@ class Peer(QuicConnectionProtocol):
     WHOLE = ("whole", "interims", "trickle", "trailers", "unknown", "goawayAfter", "shift")
     REFUSED = ("rejected", "goawayBefore")
     FAULTS = WHOLE + REFUSED + (
-        "resetBeforeHead", "resetInBody", "rejectedInBody", "shortBody", "longBody", "badHead", "closeBeforeHead",
+        "resetBeforeHead", "resetInBody", "shortBody", "longBody", "badHead", "closeBeforeHead",
         "closeInBody", "stallBeforeHead", "stallInBody", "early", "serverError", "rejected", "silence")
 
     def begin_chaos(self, stream, request, number, attempt):
@@ -321,12 +321,10 @@ class Peer(QuicConnectionProtocol):
         if fault == "goawayAfter":
             self.go_away(max(self.requests) + 4)
         self.head(stream, 200, [name] if fault in ("trailers", "unknown") else [name, length])
-        if fault in ("resetInBody", "rejectedInBody", "closeInBody", "stallInBody"):
+        if fault in ("resetInBody", "closeInBody", "stallInBody"):
             http.send_data(stream, body[:half], end_stream=False)
             if fault == "resetInBody":
                 self.later(0.01, self.reject, stream, INTERNAL)
-            elif fault == "rejectedInBody":
-                self.later(0.01, self.reject, stream, REJECTED)
             elif fault == "closeInBody":
                 self.later(0.01, self.close_at_once, 0x100)
             return

@@ -31,7 +31,7 @@ final class ChaosLedger: Sendable {
         init(ofHTTP3 name: String, isHead: Bool) {
             self.name = name
             let wholeAnswers: Set = ["whole", "interims", "trickle", "trailers", "unknown", "goawayAfter", "shift"]
-            let cutAnswers: Set = ["resetInBody", "rejectedInBody", "closeInBody", "stallInBody"]
+            let cutAnswers: Set = ["resetInBody", "closeInBody", "stallInBody"]
             allowsSuccess = wholeAnswers.contains(name) || isHead && cutAnswers.contains(name)
             requiresSuccess = false
         }

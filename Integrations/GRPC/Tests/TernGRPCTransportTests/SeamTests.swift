@@ -295,6 +295,40 @@ import Testing
         }
     }
 
+    @Test func cancellingAWriterThatWaitsResetsItsStream() async throws {
+        let (resets, reset) = AsyncStream.makeStream(of: [UInt8].self)
+        let (fillings, filling) = AsyncStream.makeStream(of: Void.self)
+        let server = try FrameServer { connection, _ in
+            connection.send(.settings())
+            // Reads, and opens no window: the client can send 65,535 bytes.
+            var received = 0
+            while let frame = connection.next() {
+                if frame.type == 0 { received += frame.payload.count }
+                if received == 65_535 { filling.yield() }
+                if frame.type == 3 { reset.yield(frame.payload) }
+            }
+            filling.finish()
+            reset.finish()
+        }
+        try await withClient(of: server.url) { client in
+            let call = Task {
+                try await client.clientStream("ClientStream") { writer in
+                    for _ in 0..<10_000 { try await writer.write(message(size: 65_536)) }
+                }.message
+            }
+            for await _ in fillings { break }
+            call.cancel()
+            let error = await failure { _ = try await call.value }
+            #expect(error?.code == .cancelled, "\(String(describing: error))")
+            var code: [UInt8]?
+            for await payload in resets {
+                code = payload
+                break
+            }
+            #expect(code == [0, 0, 0, 8])
+        }
+    }
+
     @Test func aServerThatClosesIsUnavailable() async throws {
         let server = try FrameServer { _, _ in }
         try await withClient(of: server.url) { client in

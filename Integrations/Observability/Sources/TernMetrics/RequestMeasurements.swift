@@ -257,7 +257,7 @@ final class RequestMeasurements: AttemptRecorder {
 
     /// Keeps a handle, unless another thread has made the same one. Each value belongs to one handle.
     private func keep<Key: Hashable & Sendable, Handle: Sendable>(
-        _ handle: Handle, at place: WritableKeyPath<Handles, [Key: Handle]> & Sendable, for key: Key
+        _ handle: Handle, at place: any WritableKeyPath<Handles, [Key: Handle]> & Sendable, for key: Key
     ) -> Handle {
         handles.withLock { handles in
             let kept = handles[keyPath: place][key] ?? handle

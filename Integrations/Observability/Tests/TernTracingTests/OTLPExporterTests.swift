@@ -1,3 +1,4 @@
+import InMemoryTracing
 import Tern
 import TernTesting
 import TernTracing
