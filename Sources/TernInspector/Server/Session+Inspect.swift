@@ -33,7 +33,7 @@ extension Session {
     ///   - port: The TCP port; 0, the default, lets the system choose a free one.
     ///   - ready: Called once with the URL, when the page can be opened.
     /// - Throws: `NetworkError` of kind `.invalidRequest` if the observers of the session's configuration have no
-    ///   ``SessionInspector``, and `.connectionFailed` if the port cannot be used.
+    ///   `SessionInspector`, and `.connectionFailed` if the port cannot be used.
     public nonisolated func inspect(
         port: Int = 0, ready: @Sendable (_ url: URL) -> Void
     ) async throws(NetworkError) {
